@@ -1,0 +1,90 @@
+//! Plan × Observed → [`ChangeSet`]: what apply has to do, and why, path by path.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::InstanceKey;
+
+/// The actions that lead from what is to what should be, in an order that apply may follow.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChangeSet {
+    /// One per thing that exists or should exist, no-ops included.
+    pub changes: Vec<Change>,
+}
+
+impl ChangeSet {
+    /// Whether apply has nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.changes.iter().all(|change| change.action == Action::NoOp)
+    }
+}
+
+/// What happens to one thing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Change {
+    /// What it is.
+    pub subject: Subject,
+    /// What is done to it.
+    pub action: Action,
+    /// Why, never empty for update, replace, start and delete.
+    pub reasons: Vec<Reason>,
+}
+
+/// What a change is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", tag = "kind", content = "name")]
+pub enum Subject {
+    /// The project's gateway with its network, volume and policy.
+    Gateway(String),
+    /// An instance's resident with its network and volumes.
+    Instance(InstanceKey),
+    /// A container of ours that the plan does not know (orphan, or left over from a crash), by name.
+    Container(String),
+    /// A network of ours that the plan does not know, by name.
+    Network(String),
+}
+
+/// What is done (product.md 4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Action {
+    /// It does not exist.
+    Create,
+    /// The engine can change it in place.
+    Update,
+    /// A new one is made, made ready, and then the old one is removed (product.md 12).
+    Replace,
+    /// It is right but stopped, paused or never started.
+    Start,
+    /// It is ours and not in the directory any more (product.md 15).
+    Delete,
+    /// Nothing to do.
+    NoOp,
+}
+
+/// Why, with the path of the field.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reason {
+    /// Such as `spec.memory_bytes`, `spec.env.SELU_SESSION_ID`, `state`.
+    pub path: String,
+    /// What was observed, as text; `None` if it was absent.
+    pub old: Option<String>,
+    /// What is planned, as text; `None` if it is to be absent.
+    pub new: Option<String>,
+    /// Intent, or someone else's doing.
+    pub cause: Cause,
+    /// Whether this reason alone forces a replacement.
+    pub forces_replace: bool,
+}
+
+/// Who changed something (product.md 4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Cause {
+    /// The directory or the lock changed: the object's spec label differs from the planned hash.
+    Intent,
+    /// The live object changed: its label is the planned hash, its fields are not.
+    Drift,
+}

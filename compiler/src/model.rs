@@ -1,0 +1,382 @@
+//! The checked model: what a project means once nothing about it is in doubt.
+//!
+//! Raw types, as written and with places, live in the submodules; [`crate::check`] turns them into these.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use camino::Utf8PathBuf;
+use serde::{Deserialize, Serialize};
+
+/// `agent/capability`, the key of an instance everywhere (L3). A capability compiled alone lives under the nameless
+/// agent, written `_`, which no id can be.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct InstanceKey(String);
+
+impl InstanceKey {
+    /// The agent of a capability that is compiled alone (L1).
+    pub const NAMELESS: &'static str = "_";
+
+    /// Joins two ids that are already known to be valid.
+    pub fn new(agent: &str, capability: &str) -> Self {
+        Self(format!("{agent}/{capability}"))
+    }
+
+    /// Reads `agent/capability` as it stands in locks, labels and arguments; `None` for any other form.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (agent, capability) = text.split_once('/')?;
+        let agent_ok = agent == Self::NAMELESS || is_id(agent);
+        (agent_ok && is_id(capability)).then(|| Self(text.to_owned()))
+    }
+
+    /// The whole key.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The part before the slash.
+    pub fn agent(&self) -> &str {
+        self.0.split_once('/').map_or("", |(agent, _)| agent)
+    }
+
+    /// The part after the slash.
+    pub fn capability(&self) -> &str {
+        self.0.split_once('/').map_or("", |(_, capability)| capability)
+    }
+}
+
+impl fmt::Display for InstanceKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Whether `text` is an id: `^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$` (section 2).
+pub fn is_id(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let plain = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    match (bytes.first(), bytes.last()) {
+        (Some(first), Some(last)) => {
+            bytes.len() <= 63 && plain(first) && plain(last) && bytes.iter().all(|b| plain(b) || *b == b'-')
+        }
+        _ => false,
+    }
+}
+
+/// Where something is written: a file below the project's root, and a line and column from 1 (column in characters).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Origin {
+    /// Relative to the root, with forward slashes.
+    pub file: Utf8PathBuf,
+    /// From 1.
+    pub line: u32,
+    /// From 1, in characters.
+    pub column: u32,
+}
+
+/// A whole project, checked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Project {
+    /// The name that owns objects on an engine: from selu.toml, else the lone agent's or capability's id; `None` for a
+    /// project directory without a name, which cannot be applied unless one is given.
+    pub name: Option<String>,
+    /// selu.toml, checked.
+    pub settings: Settings,
+    /// By id; the nameless agent `_` for a lone capability.
+    pub agents: BTreeMap<String, Agent>,
+}
+
+impl Project {
+    /// Every instance in key order.
+    pub fn instances(&self) -> impl Iterator<Item = (InstanceKey, &Agent, &Capability)> {
+        self.agents.values().flat_map(|agent| {
+            agent
+                .capabilities
+                .values()
+                .map(move |capability| (InstanceKey::new(&agent.id, &capability.id), agent, capability))
+        })
+    }
+}
+
+/// selu.toml with every default filled in.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Settings {
+    /// `[policy]`: instance and tool → policy, and where it is written.
+    pub policies: BTreeMap<(InstanceKey, String), (Policy, Origin)>,
+    /// `[engine] host`: an engine address such as `unix:///run/docker.sock`.
+    pub engine_host: Option<String>,
+    /// `[engine] subnets`: the range that container networks are cut from.
+    pub subnets: Option<ipnet::Ipv4Net>,
+    /// `[build."agent/capability"] prepare`: a command that `selu build` runs first, with its words.
+    pub prepare: BTreeMap<InstanceKey, Vec<String>>,
+    /// `[discovery] on_change`.
+    pub on_change: OnChange,
+}
+
+/// What happens to a discovered tool that was added or changed (D3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnChange {
+    /// It takes effect, as D3 says.
+    #[default]
+    Update,
+    /// It stays out of use until a person accepts it.
+    Hold,
+}
+
+/// One agent (section 3).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Agent {
+    /// Unique in the project; `_` for the nameless one.
+    pub id: String,
+    /// For people.
+    pub name: String,
+    /// Where `id` is written.
+    pub origin: Origin,
+    /// As written, before A4.
+    pub routing: Routing,
+    /// Whether it names a model of its own (A4).
+    pub own_model: bool,
+    /// Its system prompts by file name, such as `agent.md`, `agent.de.md`.
+    pub prompts: BTreeMap<String, Prompt>,
+    /// Own and named shared ones, by id.
+    pub capabilities: BTreeMap<String, Capability>,
+}
+
+/// How an agent's tools reach the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Routing {
+    /// Resolved by A4.
+    Auto,
+    /// Tools are offered directly.
+    Inline,
+    /// The agent is a tool of its own.
+    Delegate,
+}
+
+/// A prompt file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prompt {
+    /// Relative to the root.
+    pub file: Utf8PathBuf,
+    /// `sha256:` and hex, of the text without BOM and with LF line ends.
+    pub hash: String,
+    /// Length in characters (A4).
+    pub characters: usize,
+}
+
+/// One capability (section 2).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Capability {
+    /// Unique within its agent.
+    pub id: String,
+    /// Where `id` is written; its file is the manifest.
+    pub origin: Origin,
+    /// tool or environment.
+    pub class: Class,
+    /// The image as written, checked.
+    pub image: ImageReference,
+    /// Static tools or a promise to list them live.
+    pub tools: ToolSource,
+    /// Egress rules.
+    pub network: Network,
+    /// What is writable.
+    pub filesystem: Filesystem,
+    /// Whether a volume is kept at `/cache`.
+    pub cache: bool,
+    /// Exclusive or shared.
+    pub sharing: Sharing,
+    /// Required secrets, sorted by name.
+    pub credentials: Vec<Credential>,
+    /// Limits with every default filled in.
+    pub limits: Limits,
+    /// `prompt.md` and its translations by file name.
+    pub prompts: BTreeMap<String, Prompt>,
+    /// What builds the image, where the folder has it.
+    pub container: Option<ContainerFolder>,
+}
+
+/// `class`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Class {
+    /// Stateless.
+    Tool,
+    /// Stateful, may own a workspace.
+    Environment,
+}
+
+/// An image reference in OCI's grammar (I1), normalised as Docker does: `docker.io/library/…` and `:latest` are filled
+/// in for `repository` and `tag`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImageReference {
+    /// As the manifest has it.
+    pub written: String,
+    /// Registry host and optional port, such as `docker.io`.
+    pub registry: String,
+    /// Path in that registry, such as `library/redis`.
+    pub repository: String,
+    /// The tag; `latest` where neither tag nor digest is written (I2); `None` with a digest and no tag.
+    pub tag: Option<String>,
+    /// `sha256:` and 64 hex digits, where written.
+    pub digest: Option<String>,
+}
+
+/// Where the tools come from.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ToolSource {
+    /// Written in the manifest; sorted by name.
+    Static(Vec<Tool>),
+    /// Listed live by the named tool.
+    Dynamic {
+        /// `discovery_tool_name`.
+        discovery_tool: String,
+    },
+}
+
+/// A tool whose definition is known to be valid (T1–T4, D1).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tool {
+    /// Sent as `InvokeRequest.tool_name`.
+    pub name: String,
+    /// What the model reads.
+    pub description: String,
+    /// A valid JSON Schema that accepts an object (T3).
+    pub input_schema: serde_json::Value,
+    /// The author's effective recommendation (T1 for static tools; as reported for discovered ones, where `None` means
+    /// none was given).
+    pub recommended: Option<Policy>,
+    /// The tool loop ends after a success.
+    pub terminal_on_success: bool,
+    /// Where it is written; `None` for a discovered tool.
+    pub origin: Option<Origin>,
+}
+
+/// What may be done with a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Policy {
+    /// Never called.
+    Block,
+    /// Called after a person agrees.
+    Ask,
+    /// Called freely.
+    Allow,
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Block => "block",
+            Self::Ask => "ask",
+            Self::Allow => "allow",
+        })
+    }
+}
+
+/// Egress rules (N1–N10).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Network {
+    /// N1.
+    pub mode: NetworkMode,
+    /// Normalised, de-duplicated, sorted (N6): `host`, `host:port`, `*.host`, `*.host:port`, in lower case.
+    /// Empty unless the mode is `allowlist`.
+    pub hosts: Vec<String>,
+}
+
+/// N1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NetworkMode {
+    /// Nothing is reachable.
+    None,
+    /// The listed hosts are.
+    Allowlist,
+    /// Any public name is, on any TCP port (N9).
+    Any,
+}
+
+/// F1–F3.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Filesystem {
+    /// Nothing is writable.
+    None,
+    /// `/tmp` is a tmpfs.
+    Temp,
+    /// A volume at `/workspace`.
+    Workspace,
+}
+
+/// `sharing` with its defaults.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sharing {
+    /// exclusive or shared.
+    pub mode: SharingMode,
+    /// Calls at once.
+    pub max_concurrent: u32,
+    /// In seconds.
+    pub idle_timeout_seconds: u64,
+}
+
+/// `sharing.mode`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SharingMode {
+    /// One container per session.
+    Exclusive,
+    /// One container for all (X1).
+    Shared,
+}
+
+/// A required secret; never its value (C2).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Credential {
+    /// C1.
+    pub name: String,
+    /// One value for all, or one per user.
+    pub scope: CredentialScope,
+    /// Whether nothing runs without it.
+    pub required: bool,
+    /// Shown to the person who enters it.
+    pub description: String,
+}
+
+/// `credentials[*].scope`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CredentialScope {
+    /// One value for all.
+    System,
+    /// One value per user.
+    User,
+}
+
+/// Limits in the units of the format, CPU in integers (R5).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// In MiB; swap is not extra (R4).
+    pub memory_mb: u64,
+    /// Billionths of a core: 0.57 cores is 570,000,000.
+    pub nano_cpus: u64,
+    /// CPU time that one call may use, in seconds.
+    pub cpu_seconds: u64,
+    /// Processes and threads.
+    pub pids: u64,
+}
+
+/// The folder that builds an image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContainerFolder {
+    /// Relative to the root: `…/container`, or the capability's own folder when the Dockerfile is beside the manifest.
+    pub path: Utf8PathBuf,
+    /// `sha256:` and hex over its files (product.md 19).
+    pub hash: String,
+}

@@ -1,0 +1,122 @@
+//! Facts that only the world knows, observed by the runtime and passed to the compiler as plain data.
+
+use std::collections::BTreeMap;
+
+use ipnet::Ipv4Net;
+use serde::{Deserialize, Serialize};
+
+use crate::plan::ContainerSpec;
+
+/// What an engine said about itself and about our objects, at one moment.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Observed {
+    /// The engine.
+    pub engine: EngineFacts,
+    /// Image reference as written → what is known of it.
+    pub images: BTreeMap<String, ImageFacts>,
+    /// Our containers by name: label and name both say so (S12).
+    pub containers: BTreeMap<String, ObservedContainer>,
+    /// Our networks by name.
+    pub networks: BTreeMap<String, ObservedNetwork>,
+    /// Our volumes by name.
+    pub volumes: BTreeMap<String, ObservedVolume>,
+    /// Names that we would use but that belong to someone else: name → what is known of the owner (F08).
+    pub foreign_names: BTreeMap<String, String>,
+    /// Every subnet in use on the engine that is not ours.
+    pub foreign_subnets: Vec<Ipv4Net>,
+}
+
+/// The engine.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EngineFacts {
+    /// Such as `Docker 20.10.24 (API 1.41)`.
+    pub version: String,
+    /// Cores; a limit above it is an error of `plan` (R1).
+    pub cpus: u64,
+    /// OCI architecture, such as `amd64`.
+    pub architecture: String,
+    /// What the engine warns about, such as a missing swap limit (C08).
+    pub warnings: Vec<String>,
+}
+
+/// An image as the engine or the registry knows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ImageFacts {
+    /// The id of the image that the engine has, `sha256:…`; `None` if it has none.
+    pub id: Option<String>,
+    /// The registry's index digest, `sha256:…`, if a registry was asked or the engine remembers one for this repository.
+    pub digest: Option<String>,
+    /// Paths of the image's VOLUMEs (F5).
+    pub volumes: Vec<String>,
+    /// Its labels (W6).
+    pub labels: BTreeMap<String, String>,
+}
+
+/// A container of ours.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ObservedContainer {
+    /// The engine's id.
+    pub id: String,
+    /// Its state.
+    pub state: ContainerState,
+    /// What is set on it, read back.
+    pub spec: ContainerSpec,
+    /// The image id that it runs.
+    pub image_id: String,
+    /// Networks that it is attached to: name → IPv4 address.
+    pub networks: BTreeMap<String, String>,
+    /// What W6 forbids and the spec cannot express, each in words: a host mount, a device, privileged mode, a published
+    /// port, a shared namespace. Always empty unless somebody changed it.
+    pub violations: Vec<String>,
+}
+
+/// How a container is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields, tag = "status")]
+pub enum ContainerState {
+    /// Never started (F17).
+    Created,
+    /// Running.
+    Running,
+    /// Paused by someone.
+    Paused,
+    /// The engine is about to start it again.
+    Restarting,
+    /// Ended.
+    Exited {
+        /// Its exit code.
+        code: i64,
+        /// Whether the kernel ended it for memory.
+        oom_killed: bool,
+    },
+    /// The engine cannot remove it.
+    Dead,
+}
+
+/// A network of ours.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ObservedNetwork {
+    /// The engine's id.
+    pub id: String,
+    /// Its subnet.
+    pub subnet: Option<Ipv4Net>,
+    /// Whether it is internal, with no address of the host on it (S10).
+    pub closed: bool,
+    /// Labels.
+    pub labels: BTreeMap<String, String>,
+    /// Names of the containers attached, ours and others'.
+    pub attached: Vec<String>,
+}
+
+/// A volume of ours.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ObservedVolume {
+    /// Labels.
+    pub labels: BTreeMap<String, String>,
+}
