@@ -1,1 +1,6 @@
-//! x
+//! The runtime: applies a plan to a container engine, discovers live tools and merges them into the lock.
+//!
+//! Everything that touches the world is here: engines, gRPC, the gateway, secrets. What to do is never decided here;
+//! the plan says it (house rule 1).
+
+pub mod engine;
