@@ -194,8 +194,14 @@ pub struct PlannedGateway {
     pub name: String,
     /// The network that it starts in.
     pub network: PlannedNetwork,
-    /// The volume that keeps its policy (S8): `selu_<project>_gateway`.
+    /// The volume that keeps its policy (S8): `selu_<project>_gateway`, mounted at `/policy`.
     pub volume: String,
+    /// Everything that is set on it. Its image is the local tag `selu.local/<project>/gateway:<protocol>`, which the
+    /// runtime makes from its own executable where it is missing: a new build of `selu` changes nothing here, a new
+    /// policy protocol does.
+    pub spec: ContainerSpec,
+    /// As for an instance.
+    pub spec_hash: String,
     /// What it may carry, per network. Acknowledged before a container starts (S8).
     pub policy: BTreeMap<String, GatewayRule>,
 }
