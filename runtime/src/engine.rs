@@ -5,6 +5,7 @@
 //! error. "Already in that state" answers (304, 404 on removal) are success, and nothing else is (F16).
 
 pub mod docker;
+pub mod fake;
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -90,6 +91,9 @@ pub enum EngineError {
 
 /// Takes short lines of progress. A name of its own: inside an async trait `Fn(&str)` would lose its free lifetime.
 pub type Progress = dyn Fn(&str) + Send + Sync;
+
+/// How a process ended: its exit code and the last 4 KiB of its standard error.
+pub type Ended = Pin<Box<dyn Future<Output = EngineResult<(i64, String)>> + Send>>;
 
 /// Result of an engine call.
 pub type EngineResult<T> = Result<T, EngineError>;
@@ -212,6 +216,6 @@ pub struct Pipe {
     pub output: Pin<Box<dyn AsyncRead + Send>>,
     /// Its standard input; dropping or shutting it down ends the input.
     pub input: Pin<Box<dyn AsyncWrite + Send>>,
-    /// Resolves once the process has ended: its exit code and the last 4 KiB of its standard error.
-    pub ended: Pin<Box<dyn Future<Output = EngineResult<(i64, String)>> + Send>>,
+    /// Resolves once the process has ended.
+    pub ended: Ended,
 }
