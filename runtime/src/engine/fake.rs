@@ -352,11 +352,13 @@ impl Engine for Fake {
 
     async fn exec(&self, container: &str, _user: &str, command: &[String]) -> EngineResult<Pipe> {
         let call = self.enter(format!("run {} in {container}", command.join(" ")))?;
-        if !lock(&self.world)
-            .find(container)
-            .is_some_and(Container::runs)
-        {
-            return Err(call.refuse(format!("Container {container} is not running")));
+        let runs = lock(&self.world).find(container).map(Container::runs);
+        match runs {
+            Some(true) => {}
+            Some(false) => {
+                return Err(call.refuse(format!("Container {container} is not running")));
+            }
+            None => return Err(call.missing(format!("No such container: {container}"))),
         }
         if call.fault == Some(When::InAnswer) {
             return Ok(pipes::broken(&call));
