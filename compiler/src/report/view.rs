@@ -5,8 +5,8 @@ use serde::Serialize;
 use super::escape;
 use crate::diff::{Action, Cause, Change, ChangeSet, Reason, Subject};
 use crate::model::{
-    Credential, CredentialScope, Filesystem, Limits, Network, NetworkMode, Routing, Sharing,
-    SharingMode,
+    Class, Credential, CredentialScope, Filesystem, InstanceKey, Limits, Network, NetworkMode,
+    Routing, Sharing, SharingMode,
 };
 use crate::plan::{ImageKind, Plan, PlannedImage, PlannedInstance, PolicyOrigin};
 
@@ -54,6 +54,7 @@ struct ChangeView {
     sign: &'static str,
     title: String,
     verb: &'static str,
+    brief: bool,
     intent: Vec<ReasonView>,
     drift: Vec<ReasonView>,
 }
@@ -72,6 +73,7 @@ impl View {
         let agents = plan
             .agents
             .iter()
+            .filter(|(id, _)| *id != InstanceKey::NAMELESS)
             .map(|(id, agent)| AgentView {
                 id: escape(id),
                 name: escape(&agent.name),
@@ -96,6 +98,7 @@ impl View {
                             sign: " ",
                             title: escape(key.as_str()),
                             verb: "",
+                            brief: false,
                             intent: Vec::new(),
                             drift: Vec::new(),
                         },
@@ -179,7 +182,7 @@ fn change_view(change: &Change) -> ChangeView {
         Action::Update => ("~", "will be changed in place"),
         Action::Replace => ("±", "will be replaced"),
         Action::Start => (">", "will be started"),
-        Action::Delete => ("-", "will be deleted"),
+        Action::Delete => ("-", "will be deleted: it is ours, and not planned any more"),
         Action::NoOp => (" ", "is as planned"),
     };
     let of = |cause: Cause| {
@@ -194,6 +197,7 @@ fn change_view(change: &Change) -> ChangeView {
         sign,
         title,
         verb,
+        brief: matches!(change.action, Action::NoOp | Action::Delete),
         intent: of(Cause::Intent),
         drift: of(Cause::Drift),
     }
@@ -203,13 +207,26 @@ fn reason_view(reason: &Reason) -> ReasonView {
     let text = |value: &Option<String>| match value {
         None => "(absent)".to_owned(),
         Some(value) if value.is_empty() => "(empty)".to_owned(),
-        Some(value) => escape(value),
+        Some(value) => in_units(&reason.path, value).unwrap_or_else(|| escape(value)),
     };
     ReasonView {
         path: escape(&reason.path),
         old: text(&reason.old),
         new: text(&reason.new),
         forces: reason.forces_replace,
+    }
+}
+
+/// Bytes and billionths of a core as people write them.
+fn in_units(path: &str, value: &str) -> Option<String> {
+    let number: u64 = value.parse().ok()?;
+    const MIB: u64 = 1 << 20;
+    match path.rsplit('.').next()? {
+        "nano_cpus" => Some(format!("{} CPU", cores(number))),
+        field if field.ends_with("_bytes") && number > 0 && number % MIB == 0 => {
+            Some(format!("{} MiB", number / MIB))
+        }
+        _ => None,
     }
 }
 
@@ -257,6 +274,18 @@ fn facts(instance: &PlannedInstance) -> Vec<FactView> {
                 "one container for all, {max_concurrent} calls at once"
             )],
         );
+    }
+    if instance.class == Class::Environment {
+        fact("class", vec!["environment".to_owned()]);
+    }
+    if let Some(tool) = &instance.discovery_tool {
+        let known = match instance.tools.len() {
+            0 => "none is known yet".to_owned(),
+            1 => "1 is locked".to_owned(),
+            many => format!("{many} are locked"),
+        };
+        let line = format!("tools are listed live by `{}`; {known}", escape(tool));
+        fact("discovery", vec![line]);
     }
     if !instance.credentials.is_empty() {
         fact(

@@ -97,6 +97,14 @@ impl<'a> Pinning<'a, '_> {
 
     fn report_moved_tag(&mut self, locked: &str) {
         let Some(facts) = self.facts else { return };
+        // One image may have several digests in one repository, its index's and its own.
+        let pinned = by_digest(&self.capability.image, locked);
+        let pinned = self
+            .observed
+            .and_then(|observed| observed.images.get(&pinned));
+        if facts.id.is_some() && pinned.is_some_and(|pinned| pinned.id == facts.id) {
+            return;
+        }
         let now = match (&facts.digest, &facts.id) {
             (Some(digest), _) if digest == locked => return,
             (Some(digest), _) => format!("{digest} now"),
