@@ -13,5 +13,6 @@ mod contract;
 mod drift;
 mod gateway;
 mod hold;
+mod isolation;
 mod volumes;
 mod world;
