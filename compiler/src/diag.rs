@@ -110,7 +110,10 @@ impl Diagnostic {
     /// Adds a further place.
     #[must_use]
     pub fn related(mut self, place: Place, message: impl Into<String>) -> Self {
-        self.related.push(Related { place, message: message.into() });
+        self.related.push(Related {
+            place,
+            message: message.into(),
+        });
         self
     }
 }

@@ -15,7 +15,9 @@ pub struct ChangeSet {
 impl ChangeSet {
     /// Whether apply has nothing to do.
     pub fn is_empty(&self) -> bool {
-        self.changes.iter().all(|change| change.action == Action::NoOp)
+        self.changes
+            .iter()
+            .all(|change| change.action == Action::NoOp)
     }
 }
 

@@ -5,7 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Class, CredentialScope, Filesystem, InstanceKey, Limits, Network, Policy, Sharing};
+use crate::model::{
+    Class, CredentialScope, Filesystem, InstanceKey, Limits, Network, Policy, Sharing,
+};
 use crate::plan::{ImageKind, PolicyOrigin};
 
 /// Version of the file that this compiler writes.

@@ -42,7 +42,9 @@ impl InstanceKey {
 
     /// The part after the slash.
     pub fn capability(&self) -> &str {
-        self.0.split_once('/').map_or("", |(_, capability)| capability)
+        self.0
+            .split_once('/')
+            .map_or("", |(_, capability)| capability)
     }
 }
 
@@ -58,7 +60,10 @@ pub fn is_id(text: &str) -> bool {
     let plain = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     match (bytes.first(), bytes.last()) {
         (Some(first), Some(last)) => {
-            bytes.len() <= 63 && plain(first) && plain(last) && bytes.iter().all(|b| plain(b) || *b == b'-')
+            bytes.len() <= 63
+                && plain(first)
+                && plain(last)
+                && bytes.iter().all(|b| plain(b) || *b == b'-')
         }
         _ => false,
     }
@@ -92,10 +97,13 @@ impl Project {
     /// Every instance in key order.
     pub fn instances(&self) -> impl Iterator<Item = (InstanceKey, &Agent, &Capability)> {
         self.agents.values().flat_map(|agent| {
-            agent
-                .capabilities
-                .values()
-                .map(move |capability| (InstanceKey::new(&agent.id, &capability.id), agent, capability))
+            agent.capabilities.values().map(move |capability| {
+                (
+                    InstanceKey::new(&agent.id, &capability.id),
+                    agent,
+                    capability,
+                )
+            })
         })
     }
 }

@@ -9,7 +9,9 @@ use std::net::Ipv4Addr;
 use ipnet::Ipv4Net;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Class, Credential, Filesystem, InstanceKey, Limits, Network, Origin, Policy, Routing, Sharing};
+use crate::model::{
+    Class, Credential, Filesystem, InstanceKey, Limits, Network, Origin, Policy, Routing, Sharing,
+};
 
 /// Version of the plan's wire form.
 pub const FORMAT_VERSION: &str = "1.0";

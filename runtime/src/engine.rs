@@ -173,7 +173,11 @@ pub trait Engine: EngineView {
     async fn remove_image(&self, reference: &str) -> EngineResult<()>;
 
     /// Pulls `repository@digest`; `progress` gets short lines.
-    async fn pull(&self, reference: &str, progress: &(dyn Fn(&str) + Send + Sync)) -> EngineResult<()>;
+    async fn pull(
+        &self,
+        reference: &str,
+        progress: &(dyn Fn(&str) + Send + Sync),
+    ) -> EngineResult<()>;
 
     /// Builds an image from a tar of its context, without network, tags it and gives it labels; `progress` gets the
     /// builder's lines.
