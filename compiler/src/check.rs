@@ -1,4 +1,11 @@
-//! Sources → [`Checked`]: every rule that needs no engine, all findings in one run.
+//! Sources → [`Checked`]: every rule that needs no engine, a rule family a file, all findings in one run.
+
+pub mod credential;
+pub mod discovered;
+pub mod image;
+pub mod network;
+pub mod schema;
+pub mod tool;
 
 use crate::diag::Diagnostic;
 use crate::model::Project;
