@@ -5,6 +5,7 @@ pub mod discovered;
 pub mod image;
 pub mod network;
 pub mod schema;
+mod shape;
 pub mod tool;
 
 use crate::diag::Diagnostic;
