@@ -18,7 +18,8 @@ pub static ALL: &[&Code] = &[
     &NO_AGENTS,
     &UNUSED_SHARED,
     &NO_PROMPT,
-    &CASE,
+    &FILE_NAME,
+    &UNREAD_FILE,
 ];
 
 /// `no-project`.
@@ -176,12 +177,23 @@ pub static NO_PROMPT: Code = Code {
 };
 
 /// `file-name-misspelt`.
-pub static CASE: Code = Code {
+pub static FILE_NAME: Code = Code {
     id: "SELU0115",
     name: "file-name-misspelt",
     severity: Severity::Error,
     rules: &["L4"],
     cause: "A file is named nearly like one that is read, such as `manifest.yml` or `Manifest.yaml`.",
     cure: "Rename it.",
+    example: "",
+};
+
+/// `unread-file`.
+pub static UNREAD_FILE: Code = Code {
+    id: "SELU0116",
+    name: "unread-file",
+    severity: Severity::Warning,
+    rules: &["L4"],
+    cause: "A YAML file lies directly in `agents/` or `capabilities/`, where only folders are read.",
+    cure: "Move it into a folder of its own, as `agent.yaml` or `manifest.yaml`.",
     example: "",
 };
