@@ -7,7 +7,10 @@ mod reader;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-pub use context::{ContextError, ContextFile, container_files, folder_hash};
+pub(crate) use context::text_hash;
+pub use context::{
+    ContextError, ContextFile, MAX_FILES, MAX_TOTAL_BYTES, container_files, folder_hash,
+};
 
 use crate::diag::Diagnostic;
 use crate::model::ContainerFolder;

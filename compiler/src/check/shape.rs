@@ -6,6 +6,8 @@ mod field;
 mod free;
 mod number;
 
+pub(crate) use field::nearest;
+
 use serde::de::DeserializeOwned;
 use serde_json::Value as Schema;
 use serde_yaml::{Mapping, Value};
