@@ -76,8 +76,16 @@ fn other_draft(root: &Value, walk: &Walk<'_>, found: &BTreeMap<String, String>) 
     draft::KNOWN.iter().copied().find(|other| {
         *other != walk.draft
             && validator(*other).is_valid(root)
+            && walk
+                .hidden
+                .iter()
+                .filter_map(|at| walk.locations.get(*at))
+                .all(|location| validator(*other).is_valid(location.value))
             && found.keys().all(|place| {
-                keyword_at(place, walk).is_some_and(|(_, keyword)| other.is_known_keyword(&keyword))
+                keyword_at(place, walk).is_some_and(|(_, keyword)| {
+                    // Old metaschemas say nothing about `$ref` and its like.
+                    !keyword.starts_with('$') && other.is_known_keyword(&keyword)
+                })
             })
     })
 }

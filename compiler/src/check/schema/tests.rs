@@ -553,8 +553,7 @@ fn nothing_from_a_schema_can_bring_the_check_down() {
     for _ in 0..2_000 {
         deep = Value::Array(vec![deep]);
     }
-    assert_eq!(
-        found(&json!({"type": "object", "x": deep})),
-        ["schema-too-large "]
-    );
+    let mut value = json!({"type": "object"});
+    value["x"] = deep;
+    assert_eq!(found(&value), ["schema-too-large "]);
 }
