@@ -127,3 +127,53 @@ tools:
     input_schema: {type: object, properties: {city: {type: string}}}
     recommended_policy: allow
 ";
+
+/// Compares a generated file of the repository with what the source says now; `UPDATE=1` writes it.
+pub(crate) fn assert_fresh(path: &str, expected: &str) {
+    let path = repository().join(path);
+    if std::env::var_os("UPDATE").is_some() {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, expected).unwrap();
+        return;
+    }
+    let found = fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        found == expected,
+        "{path} is out of date; run UPDATE=1 cargo test -p selu-compiler"
+    );
+}
+
+/// The repository's root.
+pub(crate) fn repository() -> Utf8PathBuf {
+    Utf8Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .unwrap()
+        .to_owned()
+}
+
+/// Builds the tree of a layout example: `path:` and indented content, `folder/`, `link -> target`.
+pub(crate) fn tree(example: &str) -> Fixture {
+    let fixture = Fixture::new([]);
+    let mut files: Vec<(String, String)> = Vec::new();
+    for line in example.lines() {
+        if let Some(content) = line.strip_prefix("  ") {
+            let (_, file) = files.last_mut().unwrap();
+            file.push_str(content);
+            file.push('\n');
+        } else if let Some(path) = line.strip_suffix(':') {
+            files.push((path.to_owned(), String::new()));
+        } else if let Some(path) = line.strip_suffix('/') {
+            fs::create_dir_all(fixture.root().join(path)).unwrap();
+        } else if let Some((link, target)) = line.split_once(" -> ") {
+            let link = fixture.root().join(link);
+            fs::create_dir_all(link.parent().unwrap()).unwrap();
+            std::os::unix::fs::symlink(target, link).unwrap();
+        } else {
+            panic!("not a line of a tree: {line}");
+        }
+    }
+    for (path, content) in files {
+        fixture.write(&path, content.as_bytes());
+    }
+    fixture
+}
