@@ -104,6 +104,6 @@ fn one_change_is_one_small_hunk() {
     let (old, new) = (old.write(None), new.write(None));
     let before: Vec<&str> = old.lines().collect();
     let added: Vec<&str> = new.lines().filter(|line| !before.contains(line)).collect();
-    assert_eq!(added, ["        \"maximum\": 7,", "  \"b.example:443\","]);
+    assert_eq!(added, ["      \"maximum\": 7,", "  \"b.example:443\","]);
     assert_eq!(new.lines().count(), old.lines().count() + 1);
 }
