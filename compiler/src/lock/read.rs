@@ -194,7 +194,9 @@ fn toml_error(text: &str, error: &toml::de::Error) -> LockError {
     let span = error.span().unwrap_or_default();
     let (line, column) = position(text, span.start);
     let message = shown(error.message().trim());
-    let what = text.get(span).filter(|what| !what.is_empty() && !what.contains('\n'));
+    let what = text
+        .get(span)
+        .filter(|what| !what.is_empty() && !what.contains('\n'));
     LockError::Invalid {
         line,
         column,
