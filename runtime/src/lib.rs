@@ -3,4 +3,7 @@
 //! Everything that touches the world is here: engines, gRPC, the gateway, secrets. What to do is never decided here;
 //! the plan says it (house rule 1).
 
+pub mod egress;
 pub mod engine;
+pub mod gateway;
+pub mod hold;
