@@ -4,3 +4,8 @@
 //! the plan says it (house rule 1).
 
 pub mod engine;
+pub mod events;
+pub mod invoke;
+pub mod secrets;
+#[cfg(test)]
+mod testing;
