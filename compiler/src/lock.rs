@@ -3,7 +3,15 @@
 //! These are the working types. The wire form, the canonical writer and the typed reasons why a lock is stale live in
 //! the submodules.
 
+mod merge;
+mod read;
+mod stale;
+
 use std::collections::BTreeMap;
+
+pub use merge::{DiscoveryOutcome, Merged, ToolChange};
+pub use read::LockError;
+pub use stale::{Stale, stale};
 
 use crate::model::{
     Class, CredentialScope, Filesystem, InstanceKey, Limits, Network, Policy, Sharing,

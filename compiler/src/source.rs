@@ -1,1 +1,116 @@
-//! source
+//! Directory → [`SourceSet`]: the only place where the compiler reads files.
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::diag::Diagnostic;
+use crate::model::ContainerFolder;
+
+/// Everything that was read below one root, in path order, and what was wrong with reading it.
+#[derive(Debug, Default)]
+pub struct SourceSet {
+    /// As it was given.
+    pub root: Utf8PathBuf,
+    /// What compiles there (L1); `None` if nothing does.
+    pub kind: Option<RootKind>,
+    /// selu.toml.
+    pub settings: Option<SourceFile>,
+    /// By path.
+    pub agents: Vec<AgentFolder>,
+    /// The project's shared capabilities, or the lone capability itself; by path.
+    pub capabilities: Vec<CapabilityFolder>,
+    /// What could not be read (L4).
+    pub findings: Vec<Diagnostic>,
+}
+
+/// The three roots of L1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RootKind {
+    /// Holds `agents/` or `selu.toml`.
+    Project,
+    /// Holds `agent.yaml`.
+    Agent,
+    /// Holds `manifest.yaml`.
+    Capability,
+}
+
+/// A text file, without BOM and with LF line ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceFile {
+    /// Relative to the root, with forward slashes.
+    pub path: Utf8PathBuf,
+    /// Its content.
+    pub text: String,
+}
+
+/// One folder below `agents/`.
+#[derive(Debug)]
+pub struct AgentFolder {
+    /// Relative to the root; empty for a lone agent.
+    pub path: Utf8PathBuf,
+    /// agent.yaml; `None` if it is missing or unreadable, which is a finding.
+    pub agent: Option<SourceFile>,
+    /// `agent.md` and `agent.<locale>.md`.
+    pub prompts: Vec<SourceFile>,
+    /// Its own capabilities.
+    pub capabilities: Vec<CapabilityFolder>,
+}
+
+/// One folder below a `capabilities/`.
+#[derive(Debug)]
+pub struct CapabilityFolder {
+    /// Relative to the root; empty for a lone capability.
+    pub path: Utf8PathBuf,
+    /// manifest.yaml; `None` if it is missing or unreadable, which is a finding.
+    pub manifest: Option<SourceFile>,
+    /// `prompt.md` and `prompt.<locale>.md`.
+    pub prompts: Vec<SourceFile>,
+    /// What builds the image.
+    pub container: Option<ContainerFolder>,
+}
+
+/// A file of a build context.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContextFile {
+    /// Relative to the folder, with forward slashes.
+    pub path: Utf8PathBuf,
+    /// Whether its owner may execute it.
+    pub executable: bool,
+    /// Its content.
+    pub bytes: Vec<u8>,
+}
+
+/// Reads what [`crate::check::check`] needs below `root`. Never fails: what cannot be read is a finding.
+pub fn read(root: &Utf8Path) -> SourceSet {
+    SourceSet {
+        root: root.to_owned(),
+        ..SourceSet::default()
+    }
+}
+
+/// Why a build context cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ContextError {
+    /// A file or folder that cannot be read.
+    #[error("{path} cannot be read")]
+    Unreadable {
+        /// Which one.
+        path: Utf8PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// The files of a build context, sorted by path (product.md 19).
+pub fn container_files(
+    root: &Utf8Path,
+    folder: &Utf8Path,
+) -> Result<Vec<ContextFile>, ContextError> {
+    let _ = (root, folder);
+    Ok(Vec::new())
+}
+
+/// `sha256:` and hex over the files of a build context.
+pub fn folder_hash(files: &[ContextFile]) -> String {
+    let _ = files;
+    String::new()
+}
