@@ -1,5 +1,7 @@
 //! Small projects for tests.
 
+pub(crate) mod server;
+
 use std::collections::BTreeMap;
 
 use selu_compiler::model::{
