@@ -9,3 +9,5 @@ pub mod invoke;
 pub mod secrets;
 #[cfg(test)]
 mod testing;
+pub mod discover;
+pub mod lockfile;
