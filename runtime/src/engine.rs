@@ -137,8 +137,19 @@ pub trait Engine: EngineView {
     /// Removes a volume.
     async fn remove_volume(&self, name: &str) -> EngineResult<()>;
 
-    /// Creates a container in one network with a static address, and does not start it. `open_stdin` keeps its standard
-    /// input open until the first attached client leaves (the hold).
+    /// Hands a new volume the owner and mode that `image` has at `path`: the engine copies them when a container is
+    /// created with it, so the helper is created and removed and never runs (F4). A volume with content stays as it is.
+    async fn seed_volume(
+        &self,
+        volume: &str,
+        image: &str,
+        path: &str,
+        labels: &Labels,
+    ) -> EngineResult<()>;
+
+    /// Creates a container in one network with a static address, and does not start it. The network `none` leaves it
+    /// with its loopback alone. `open_stdin` keeps its standard input open until the first attached client leaves (the
+    /// hold).
     async fn create_container(
         &self,
         name: &str,
@@ -156,6 +167,9 @@ pub trait Engine: EngineView {
 
     /// Removes a container with its anonymous volumes, running or not.
     async fn remove_container(&self, name: &str) -> EngineResult<()>;
+
+    /// Removes a container by id if it does not run; one that runs stays and is a [`EngineError::Conflict`].
+    async fn remove_ended(&self, id: &str) -> EngineResult<()>;
 
     /// Changes in place what the engine can change: memory, CPU, pids, restart.
     async fn update_container(&self, name: &str, spec: &ContainerSpec) -> EngineResult<()>;

@@ -3,37 +3,43 @@
 //! A call goes through an engine pipe that the gateway splices to the container's port (S1), so nothing is published
 //! anywhere. One client is one pipe. Nothing here is ever retried: tools write (W3).
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use hyper_util::rt::TokioIo;
 use prost::Message;
 use selu_proto::v1::capability_client::CapabilityClient;
 use selu_proto::v1::{HealthRequest, InvokeRequest};
 use selu_proto::{MAX_MESSAGE_BYTES, PORT};
 use serde_json::{Map, Value};
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::Channel;
 use tonic::{Code, Status};
 
-use crate::engine::Pipe;
+use crate::engine::Engine;
+use crate::gateway::{self, GatewayError};
 use crate::secrets::Config;
 
 /// How long a call may take unless the caller says otherwise (W3).
 pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(120);
 
-/// How long the end of a pipe is waited for, to say why a call broke.
-const EPILOGUE: Duration = Duration::from_secs(2);
-
 /// Longest text of a capability's own that an error carries (J02).
 const LONGEST_MESSAGE: usize = 2_000;
 
 /// Why a call gave no result. Texts of the capability are shortened; secrets are removed by whoever shows them.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum CallError {
-    /// Nothing listens on the port, or the pipe to it broke.
+    /// The gateway could not be used.
+    #[error("the gateway could not open a pipe to the container")]
+    Gateway(#[source] GatewayError),
+    /// Nothing listens on the port.
     #[error("nothing answers on port {PORT} of the container: {reason}")]
     Unreachable {
         /// What the pipe said.
+        reason: String,
+    },
+    /// The connection ended in the middle of a call.
+    #[error("the connection to the container broke: {reason}")]
+    Broken {
+        /// What the client saw.
         reason: String,
     },
     /// Something listens that speaks no plaintext gRPC (J03).
@@ -120,45 +126,41 @@ pub enum Health {
     },
 }
 
-type Ended = std::pin::Pin<Box<dyn Future<Output = crate::engine::EngineResult<(i64, String)>> + Send>>;
-
 /// A connection to one container.
 pub struct Client {
     service: CapabilityClient<Channel>,
-    ended: Mutex<Option<Ended>>,
+    /// Whether an answer ever came: only before that may what listens be something else than gRPC.
+    spoke: AtomicBool,
 }
 
 impl Client {
-    /// Speaks gRPC over a pipe.
-    pub async fn over(pipe: Pipe) -> Result<Self, CallError> {
-        let Pipe {
-            output,
-            input,
-            ended,
-        } = pipe;
-        let streams = Arc::new(Mutex::new(Some(tokio::io::join(output, input))));
-        // There is one pipe: a channel that wants to connect again gets an error instead of a second process.
-        let connector = tower::service_fn(move |_: tonic::transport::Uri| {
-            let streams = streams
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .take();
-            async move {
-                streams
-                    .map(TokioIo::new)
-                    .ok_or_else(|| std::io::Error::from(std::io::ErrorKind::BrokenPipe))
-            }
-        });
-        let endpoint = Endpoint::from_static("http://capability");
-        let ended = Mutex::new(Some(ended));
-        let channel = match endpoint.connect_with_connector(connector).await {
-            Ok(channel) => channel,
-            Err(error) => return Err(broken(chain(&error), epilogue(&ended).await)),
-        };
+    /// Opens a pipe to the container in `network` (S1).
+    pub async fn connect(
+        engine: &dyn Engine,
+        gateway: &str,
+        network: &str,
+    ) -> Result<Self, CallError> {
+        match gateway::pipe(engine, gateway, network).await {
+            Ok(channel) => Ok(Self::new(channel)),
+            Err(GatewayError::Role { message, .. }) => Err(CallError::Unreachable {
+                reason: shorten(&message),
+            }),
+            Err(GatewayError::Transport { source, .. }) => Err(CallError::NotGrpc {
+                reason: shorten(&chain(&source)),
+            }),
+            Err(other) => Err(CallError::Gateway(other)),
+        }
+    }
+
+    /// Speaks over a channel that is open.
+    pub fn new(channel: Channel) -> Self {
         let service = CapabilityClient::new(channel)
             .max_decoding_message_size(MAX_MESSAGE_BYTES)
             .max_encoding_message_size(MAX_MESSAGE_BYTES);
-        Ok(Self { service, ended })
+        Self {
+            service,
+            spoke: AtomicBool::new(false),
+        }
     }
 
     /// Asks whether tools can be called (W1). UNIMPLEMENTED here means another service: the dialect is decided by the
@@ -169,6 +171,7 @@ impl Client {
         match answer {
             Err(_) => Err(CallError::Deadline { deadline }),
             Ok(Ok(response)) => {
+                self.spoke.store(true, Ordering::Relaxed);
                 let response = response.into_inner();
                 Ok(if response.ready {
                     Health::Ready
@@ -179,7 +182,7 @@ impl Client {
                 })
             }
             Ok(Err(status)) if status.code() == Code::Unimplemented => Err(CallError::OtherService),
-            Ok(Err(status)) => Err(self.explain(status).await),
+            Ok(Err(status)) => Err(self.explain(&status)),
         }
     }
 
@@ -211,8 +214,9 @@ impl Client {
             Ok(Err(status)) if status.code() == Code::DeadlineExceeded => Err(CallError::Deadline {
                 deadline: call.deadline,
             }),
-            Ok(Err(status)) => Err(self.explain(status).await),
+            Ok(Err(status)) => Err(self.explain(&status)),
             Ok(Ok(response)) => {
+                self.spoke.store(true, Ordering::Relaxed);
                 let response = response.into_inner();
                 if response.error.is_empty() {
                     Ok(response.result_json)
@@ -225,7 +229,7 @@ impl Client {
         }
     }
 
-    async fn explain(&self, status: Status) -> CallError {
+    fn explain(&self, status: &Status) -> CallError {
         let message = status.message();
         if status.code() == Code::OutOfRange
             && let Some(bytes) = announced_size(message)
@@ -241,8 +245,13 @@ impl Client {
             };
         }
         // A status that the client made up has a cause; one that the capability sent has none.
-        if std::error::Error::source(&status).is_some() {
-            return broken(chain(&status), epilogue(&self.ended).await);
+        if std::error::Error::source(status).is_some() {
+            let reason = shorten(&chain(status));
+            return if self.spoke.load(Ordering::Relaxed) {
+                CallError::Broken { reason }
+            } else {
+                CallError::NotGrpc { reason }
+            };
         }
         CallError::Status {
             code: code_name(status.code()),
@@ -254,28 +263,6 @@ impl Client {
 fn to_json(object: &Map<String, Value>) -> Vec<u8> {
     // Displaying a JSON value cannot fail, unlike serializing an arbitrary type.
     Value::from(object.clone()).to_string().into_bytes()
-}
-
-/// What the far end of the pipe said about its end, if it ended.
-async fn epilogue(ended: &Mutex<Option<Ended>>) -> Option<String> {
-    let ended = ended.lock().unwrap_or_else(PoisonError::into_inner).take()?;
-    match tokio::time::timeout(EPILOGUE, ended).await {
-        Ok(Ok((_, text))) => Some(text.trim().to_owned()).filter(|text| !text.is_empty()),
-        Ok(Err(error)) => Some(error.to_string()),
-        Err(_) => None,
-    }
-}
-
-/// The pipe's own words say that nothing listens; without any, bytes came that were not HTTP/2.
-fn broken(seen: String, pipe: Option<String>) -> CallError {
-    match pipe {
-        Some(reason) => CallError::Unreachable {
-            reason: shorten(&reason),
-        },
-        None => CallError::NotGrpc {
-            reason: shorten(&seen),
-        },
-    }
 }
 
 fn chain(error: &dyn std::error::Error) -> String {

@@ -3,11 +3,14 @@
 //! Everything that touches the world is here: engines, gRPC, the gateway, secrets. What to do is never decided here;
 //! the plan says it (house rule 1).
 
+pub mod discover;
+pub mod egress;
 pub mod engine;
 pub mod events;
+pub mod gateway;
+pub mod hold;
 pub mod invoke;
+pub mod lockfile;
 pub mod secrets;
 #[cfg(test)]
 mod testing;
-pub mod discover;
-pub mod lockfile;

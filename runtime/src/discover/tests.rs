@@ -20,7 +20,7 @@ fn wanted<'a>(key: &'a InstanceKey, credentials: &'a [Credential]) -> Wanted<'a>
 async fn run(server: &Scripted, credentials: &[Credential]) -> Result<Found, DiscoveryError> {
     let key = key();
     discover(wanted(&key, credentials), &Secrets::default(), async |_| {
-        Client::over(server.pipe()).await.map_err(|e| e.to_string())
+        Ok(server.client().await)
     })
     .await
 }

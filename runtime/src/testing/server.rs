@@ -1,7 +1,7 @@
 //! A capability in this very process, behind a pipe.
 
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::{Stream, stream};
@@ -11,9 +11,11 @@ use selu_proto::v1::{
     InvokeRequest, InvokeResponse, UploadInputArtifactChunk, UploadInputArtifactResponse,
 };
 use tokio::io::DuplexStream;
+use hyper_util::rt::TokioIo;
+use tonic::transport::{Endpoint, Uri};
 use tonic::{Request, Response, Status, Streaming};
 
-use crate::engine::Pipe;
+use crate::invoke::Client;
 
 type Answer = dyn Fn(usize, InvokeRequest) -> Result<InvokeResponse, Status> + Send + Sync;
 
@@ -61,27 +63,33 @@ impl Scripted {
         self.calls.load(Ordering::SeqCst)
     }
 
-    /// A pipe to it.
-    pub(crate) fn pipe(&self) -> Pipe {
+    /// A client of it.
+    pub(crate) async fn client(&self) -> Client {
         let (client, server) = tokio::io::duplex(64 * 1024);
+        self.serve(server);
+        over(client).await
+    }
+
+    /// Serves one connection.
+    pub(crate) fn serve(&self, server: DuplexStream) {
         let service = CapabilityServer::new(self.clone())
             .max_decoding_message_size(64 << 20)
             .max_encoding_message_size(64 << 20);
         let incoming = stream::iter([Ok::<_, std::io::Error>(server)]);
         let router = tonic::transport::Server::builder().add_service(service);
         tokio::spawn(router.serve_with_incoming(incoming));
-        pipe(client, 0, "")
     }
 }
 
-/// A pipe over one end of a duplex, whose process ends so.
-pub(crate) fn pipe(client: DuplexStream, code: i64, words: &'static str) -> Pipe {
-    let (output, input) = tokio::io::split(client);
-    Pipe {
-        output: Box::pin(output),
-        input: Box::pin(input),
-        ended: Box::pin(async move { Ok((code, words.to_owned())) }),
-    }
+/// A client over one end of a connection.
+pub(crate) async fn over(near: DuplexStream) -> Client {
+    let near = Arc::new(Mutex::new(Some(TokioIo::new(near))));
+    let connector = tower::service_fn(move |_: Uri| {
+        let near = near.lock().unwrap().take();
+        async { near.ok_or_else(|| std::io::Error::other("ended")) }
+    });
+    let endpoint = Endpoint::from_static("http://capability");
+    Client::new(endpoint.connect_with_connector(connector).await.unwrap())
 }
 
 type Chunks<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
