@@ -48,7 +48,9 @@ pub enum DiscoveryError {
     #[error("{0}")]
     Container(String),
     /// W7.
-    #[error("the capability has no tool `{tool}`, which `discovery_tool_name` says lists its tools ({message})")]
+    #[error(
+        "the capability has no tool `{tool}`, which `discovery_tool_name` says lists its tools ({message})"
+    )]
     NoDiscoveryTool {
         /// The discovery tool.
         tool: String,
@@ -115,7 +117,10 @@ pub async fn discover(
             thread: "",
             deadline: wanted.deadline,
         };
-        let result = client.call(&call).await.map_err(|error| failed(wanted.tool, error))?;
+        let result = client
+            .call(&call)
+            .await
+            .map_err(|error| failed(wanted.tool, error))?;
         discovered(wanted.instance.capability(), wanted.tool, &result).map_err(|problems| {
             DiscoveryError::Result {
                 tool: wanted.tool.to_owned(),

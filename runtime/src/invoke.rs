@@ -43,13 +43,17 @@ pub enum CallError {
         reason: String,
     },
     /// Something listens that speaks no plaintext gRPC (J03).
-    #[error("what listens on port {PORT} does not speak plaintext gRPC (HTTP/2 without TLS): {reason}")]
+    #[error(
+        "what listens on port {PORT} does not speak plaintext gRPC (HTTP/2 without TLS): {reason}"
+    )]
     NotGrpc {
         /// What the client saw.
         reason: String,
     },
     /// The service is another one, such as the older dialect (W4).
-    #[error("the capability answers gRPC on port {PORT}, but not the service selu.capability.v1.Capability")]
+    #[error(
+        "the capability answers gRPC on port {PORT}, but not the service selu.capability.v1.Capability"
+    )]
     OtherService,
     /// The method is not implemented.
     #[error("the capability reports that this is not implemented: {message}")]
@@ -211,9 +215,11 @@ impl Client {
             Err(_) => Err(CallError::Deadline {
                 deadline: call.deadline,
             }),
-            Ok(Err(status)) if status.code() == Code::DeadlineExceeded => Err(CallError::Deadline {
-                deadline: call.deadline,
-            }),
+            Ok(Err(status)) if status.code() == Code::DeadlineExceeded => {
+                Err(CallError::Deadline {
+                    deadline: call.deadline,
+                })
+            }
             Ok(Err(status)) => Err(self.explain(&status)),
             Ok(Ok(response)) => {
                 self.spoke.store(true, Ordering::Relaxed);

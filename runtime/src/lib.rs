@@ -3,6 +3,7 @@
 //! Everything that touches the world is here: engines, gRPC, the gateway, secrets. What to do is never decided here;
 //! the plan says it (house rule 1).
 
+pub mod apply;
 pub mod discover;
 pub mod egress;
 pub mod engine;
@@ -12,5 +13,6 @@ pub mod hold;
 pub mod invoke;
 pub mod lockfile;
 pub mod secrets;
+pub mod stop;
 #[cfg(test)]
 mod testing;

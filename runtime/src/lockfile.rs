@@ -152,7 +152,10 @@ mod tests {
         fs::write(folder.join(".selu.lock.tmp"), "left by a crash").unwrap();
         replace(&path, b"new").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "new");
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+        assert_eq!(
+            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o640
+        );
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
     }
 

@@ -48,7 +48,9 @@ pub enum SecretsError {
         variable: String,
     },
     /// Two sources disagree.
-    #[error("{variable} has one value in the environment and another one in {file}; keep one of the two")]
+    #[error(
+        "{variable} has one value in the environment and another one in {file}; keep one of the two"
+    )]
     Conflict {
         /// The variable.
         variable: String,
@@ -152,7 +154,10 @@ impl Secrets {
                 CredentialScope::User => continue,
                 CredentialScope::System => {}
             }
-            match self.values.get(&(instance.clone(), credential.name.clone())) {
+            match self
+                .values
+                .get(&(instance.clone(), credential.name.clone()))
+            {
                 Some(value) => {
                     let value = Value::String(value.expose_secret().to_owned());
                     values.insert(credential.name.clone(), value);

@@ -27,7 +27,9 @@ pub enum JournalError {
         source: io::Error,
     },
     /// Not what this program writes.
-    #[error("{path} is damaged; remove it, and the next apply discovers again what it finds missing")]
+    #[error(
+        "{path} is damaged; remove it, and the next apply discovers again what it finds missing"
+    )]
     Malformed {
         /// Which file.
         path: Utf8PathBuf,
@@ -137,7 +139,10 @@ mod tests {
         let mut journal = Journal::load(root).unwrap();
         journal.note(&key, "it broke");
         journal.save().unwrap();
-        assert_eq!(fs::read_to_string(root.join(".selu/.gitignore")).unwrap(), "*\n");
+        assert_eq!(
+            fs::read_to_string(root.join(".selu/.gitignore")).unwrap(),
+            "*\n"
+        );
 
         let mut journal = Journal::load(root).unwrap();
         assert_eq!(journal.due(&key), Some("it broke"));

@@ -53,8 +53,13 @@ async fn a_missing_required_system_credential_stops_discovery_before_any_call() 
         required: true,
         description: String::new(),
     };
-    let error = run(&server, std::slice::from_ref(&credential)).await.unwrap_err();
-    assert!(error.to_string().contains("SELU_CRED__A__B__KEY"), "{error}");
+    let error = run(&server, std::slice::from_ref(&credential))
+        .await
+        .unwrap_err();
+    assert!(
+        error.to_string().contains("SELU_CRED__A__B__KEY"),
+        "{error}"
+    );
     assert_eq!(server.calls(), 0);
 
     credential.scope = CredentialScope::User;
@@ -74,7 +79,10 @@ async fn a_missing_discovery_tool_is_named_in_each_way_to_say_it() {
     ] {
         let server = Scripted::answering(move |_, _| answer.clone());
         let error = run(&server, &[]).await.unwrap_err();
-        assert!(matches!(error, DiscoveryError::NoDiscoveryTool { .. }), "{error}");
+        assert!(
+            matches!(error, DiscoveryError::NoDiscoveryTool { .. }),
+            "{error}"
+        );
         assert!(error.to_string().contains("list_tools"), "{error}");
     }
 }

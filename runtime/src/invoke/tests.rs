@@ -63,7 +63,10 @@ async fn a_request_that_is_too_large_is_never_sent() {
     let mut args = Map::new();
     args.insert("x".to_owned(), "y".repeat(17 << 20).into());
     let error = call(&client, args).await.unwrap_err();
-    assert!(matches!(error, CallError::RequestTooLarge { .. }), "{error}");
+    assert!(
+        matches!(error, CallError::RequestTooLarge { .. }),
+        "{error}"
+    );
     assert_eq!(idle.calls(), 0);
 }
 
@@ -100,11 +103,17 @@ async fn a_health_check_that_is_not_implemented_is_another_service() {
 async fn a_banner_is_not_grpc() {
     let (near, mut far) = tokio::io::duplex(1024);
     tokio::spawn(async move {
-        far.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await.ok();
+        far.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            .await
+            .ok();
         let mut sink = Vec::new();
         far.read_to_end(&mut sink).await.ok();
     });
-    let error = over(near).await.health(Duration::from_secs(5)).await.unwrap_err();
+    let error = over(near)
+        .await
+        .health(Duration::from_secs(5))
+        .await
+        .unwrap_err();
     assert!(matches!(error, CallError::NotGrpc { .. }), "{error}");
 }
 
@@ -117,10 +126,15 @@ async fn a_connection_that_breaks_after_it_answered_is_broken_and_not_another_pr
     server.serve(outer);
     let relay = tokio::spawn(async move {
         let (mut far, mut inner) = (far, inner);
-        tokio::io::copy_bidirectional(&mut far, &mut inner).await.ok();
+        tokio::io::copy_bidirectional(&mut far, &mut inner)
+            .await
+            .ok();
     });
     let client = over(near).await;
-    assert_eq!(client.health(Duration::from_secs(5)).await.unwrap(), Health::Ready);
+    assert_eq!(
+        client.health(Duration::from_secs(5)).await.unwrap(),
+        Health::Ready
+    );
     relay.abort();
     let error = call(&client, Map::new()).await.unwrap_err();
     assert!(matches!(error, CallError::Broken { .. }), "{error}");

@@ -63,7 +63,10 @@ mod tests {
     fn a_value_is_removed_whole_by_line_and_in_its_json_form() {
         let redactor = Redactor::new(["-----BEGIN-----\nabcdef\n-----END-----", "pa\"ss\\word"]);
         assert_eq!(redactor.clean("log: abcdef!"), "log: [secret]!");
-        assert_eq!(redactor.clean(r#"{"p":"pa\"ss\\word"}"#), r#"{"p":"[secret]"}"#);
+        assert_eq!(
+            redactor.clean(r#"{"p":"pa\"ss\\word"}"#),
+            r#"{"p":"[secret]"}"#
+        );
         assert_eq!(redactor.clean("pa\"ss\\word"), "[secret]");
     }
 

@@ -57,7 +57,10 @@ fn discovery_gets_declared_system_credentials_only() {
     let config = secrets.discovery_config(&key, credentials).unwrap();
     assert_eq!(config.names(), ["API_KEY"]);
     assert_eq!(unused, ["SELU_CRED__MY_AGENT__WEATHER_API__UNDECLARED"]);
-    assert_eq!(secrets.redactor().clean("bbbb2222 aaaa1111"), "[secret] [secret]");
+    assert_eq!(
+        secrets.redactor().clean("bbbb2222 aaaa1111"),
+        "[secret] [secret]"
+    );
     assert!(!format!("{secrets:?}{config:?}").contains("1111"));
 }
 
@@ -75,7 +78,10 @@ fn two_credentials_that_share_a_variable_are_refused() {
 fn an_env_file_is_read_and_its_faults_name_the_line_without_the_value() {
     let (project, key) = fixture(vec![credential("A", CredentialScope::System, true)]);
     let read = |text| {
-        let file = EnvFile { name: "x.env", text };
+        let file = EnvFile {
+            name: "x.env",
+            text,
+        };
         Secrets::gather(&project, env(&[]), Some(file))
     };
     let text = "# c\n\nexport SELU_CRED__MY_AGENT__WEATHER_API__A = 'with $dollar = #x'\r\n";
@@ -87,8 +93,14 @@ fn an_env_file_is_read_and_its_faults_name_the_line_without_the_value() {
     for (text, expected) in [
         ("\nhunter2", "x.env:2: expected NAME=value"),
         ("API=hunter2", "x.env:1: names in an env file"),
-        ("SELU_CRED__A__B__C='hunter2", "x.env:1: the value of SELU_CRED__A__B__C opens a quote"),
-        ("SELU_CRED__A__B__C=1\nSELU_CRED__A__B__C=hunter2", "x.env:2: SELU_CRED__A__B__C is set twice"),
+        (
+            "SELU_CRED__A__B__C='hunter2",
+            "x.env:1: the value of SELU_CRED__A__B__C opens a quote",
+        ),
+        (
+            "SELU_CRED__A__B__C=1\nSELU_CRED__A__B__C=hunter2",
+            "x.env:2: SELU_CRED__A__B__C is set twice",
+        ),
     ] {
         let error = read(text).unwrap_err().to_string();
         assert!(error.starts_with(expected), "{error}");
@@ -102,7 +114,10 @@ fn two_sources_that_disagree_are_refused_and_equal_ones_are_not() {
     let name = "SELU_CRED__MY_AGENT__WEATHER_API__A";
     let read = |value: &str| {
         let text = format!("{name}={value}");
-        let file = EnvFile { name: "x.env", text: &text };
+        let file = EnvFile {
+            name: "x.env",
+            text: &text,
+        };
         Secrets::gather(&project, env(&[(name, "one1")]), Some(file)).map(|_| ())
     };
     assert!(read("one1").is_ok());

@@ -1,17 +1,17 @@
 //! A capability in this very process, behind a pipe.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use futures_util::{Stream, stream};
+use hyper_util::rt::TokioIo;
 use selu_proto::v1::capability_server::{Capability, CapabilityServer};
 use selu_proto::v1::{
     ArtifactChunk, DownloadOutputArtifactRequest, HealthRequest, HealthResponse, InvokeChunk,
     InvokeRequest, InvokeResponse, UploadInputArtifactChunk, UploadInputArtifactResponse,
 };
 use tokio::io::DuplexStream;
-use hyper_util::rt::TokioIo;
 use tonic::transport::{Endpoint, Uri};
 use tonic::{Request, Response, Status, Streaming};
 
