@@ -18,11 +18,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use futures_util::stream;
-use selu_compiler::diff::{Action, Change, ChangeSet, Subject};
+use futures_util::stream::FuturesUnordered;
+use selu_compiler::diff::{self, Action, Change, ChangeSet, Subject};
 use selu_compiler::model::{InstanceKey, Network, NetworkMode};
 use selu_compiler::observed::Observed;
-use selu_compiler::plan::{GatewayRule, Plan, PlannedGateway, PlannedNetwork, label};
+use selu_compiler::plan::{GatewayRule, Plan, PlannedGateway, PlannedNetwork, label, names};
 
 use crate::discover::{self, Found, Wanted};
 use crate::engine::{Engine, EngineError};
@@ -138,6 +138,16 @@ pub enum Outcome {
     NotStarted(String),
 }
 
+impl Outcome {
+    /// Whether what depends on it may start.
+    pub fn is_success(&self) -> bool {
+        match self {
+            Self::Unchanged | Self::Done => true,
+            Self::Failed(_) | Self::NotStarted(_) => false,
+        }
+    }
+}
+
 /// How a discovery went.
 #[derive(Debug)]
 pub enum Discovery {
@@ -197,80 +207,143 @@ pub fn to_discover(
 /// Does what the change set says, and discovers.
 pub async fn apply(job: &Job<'_>) -> Report {
     let wanted = to_discover(job.plan, job.changes, job.due);
-    let mut outcomes: BTreeMap<Subject, Outcome> = BTreeMap::new();
-    let mut discoveries = BTreeMap::new();
-
-    let ready = job.prepare_gateway().await;
-    let (gateway_subject, desk) = match ready {
-        Ok(Some((gateway, desk))) => {
-            job.settle(
-                &mut outcomes,
-                Subject::Gateway(gateway.name.clone()),
-                Ok(()),
-            );
-            (Some(gateway), Some(desk))
+    let mut progress = Progress::new(job, &wanted);
+    let gateway = match job.prepare_gateway().await {
+        Ok(ready) => {
+            if let Some((gateway, _)) = &ready {
+                progress.settle_subject(&Subject::Gateway(gateway.name.clone()), Ok(()));
+            }
+            ready
         }
-        Ok(None) => (None, None),
         Err((gateway, error)) => {
-            job.settle(
-                &mut outcomes,
-                Subject::Gateway(gateway.name.clone()),
-                Err(error),
-            );
-            return job.report(
-                outcomes,
-                discoveries,
-                &wanted,
-                "the gateway is not as planned",
-            );
+            progress.settle_subject(&Subject::Gateway(gateway.name.clone()), Err(error));
+            return progress.report();
         }
     };
-    let gateway = gateway_subject.zip(desk.as_ref());
+    let gateway = gateway.as_ref().map(|(planned, desk)| (*planned, desk));
 
-    let of_kind = |kind: fn(&Subject) -> bool| {
-        job.changes
-            .changes
-            .iter()
-            .filter(move |change| kind(&change.subject))
-    };
-    let first = of_kind(|subject| matches!(subject, Subject::Instance(_) | Subject::Container(_)));
-    let work = first.map(|change| {
-        let wanted = &wanted;
-        async move {
-            let result = job.one(gateway, change).await;
-            let discovery = match &change.subject {
-                Subject::Instance(key) if wanted.contains(key) => {
-                    Some((key.clone(), job.discover(gateway, key, &result).await))
-                }
-                _ => None,
-            };
-            (change, result, discovery)
+    let mut running = FuturesUnordered::new();
+    loop {
+        while running.len() < CONCURRENCY {
+            let Some(index) = progress.next() else { break };
+            let change = &job.changes.changes[index];
+            let wanted = &wanted;
+            running.push(async move {
+                let result = job.one(gateway, change).await;
+                let discovery = match &change.subject {
+                    Subject::Instance(key) if wanted.contains(key) => {
+                        Some((key.clone(), job.discover(gateway, key, &result).await))
+                    }
+                    _ => None,
+                };
+                (index, result, discovery)
+            });
         }
-    });
-    let results: Vec<_> = stream::iter(work)
-        .buffer_unordered(CONCURRENCY)
-        .collect()
-        .await;
-    for (change, result, discovery) in results {
-        job.settle(&mut outcomes, change.subject.clone(), result);
-        discoveries.extend(discovery);
+        match running.next().await {
+            Some((index, result, discovery)) => {
+                progress.settle(index, result);
+                progress.discoveries.extend(discovery);
+            }
+            None => break,
+        }
+    }
+    progress.report()
+}
+
+/// Which changes are done, run, or wait for others (product.md 11).
+struct Progress<'a> {
+    job: &'a Job<'a>,
+    wanted: &'a BTreeSet<InstanceKey>,
+    dependencies: Vec<Vec<usize>>,
+    started: Vec<bool>,
+    outcomes: Vec<Option<Outcome>>,
+    discoveries: BTreeMap<InstanceKey, Discovery>,
+}
+
+impl<'a> Progress<'a> {
+    fn new(job: &'a Job<'a>, wanted: &'a BTreeSet<InstanceKey>) -> Self {
+        let count = job.changes.changes.len();
+        Self {
+            job,
+            wanted,
+            dependencies: diff::dependencies(job.plan, job.changes),
+            started: vec![false; count],
+            outcomes: (0..count).map(|_| None).collect(),
+            discoveries: BTreeMap::new(),
+        }
     }
 
-    // A network is removed once nothing of ours is in it any more.
-    for change in of_kind(|subject| matches!(subject, Subject::Network(_))) {
-        let Subject::Network(name) = &change.subject else {
-            continue;
-        };
-        let result = match job.blocked(name, &outcomes) {
-            Some(why) => {
-                outcomes.insert(change.subject.clone(), Outcome::NotStarted(why));
+    /// The next change whose dependencies all succeeded. Those that can't start any more are settled on the way.
+    fn next(&mut self) -> Option<usize> {
+        for index in 0..self.started.len() {
+            if self.started[index] {
                 continue;
             }
-            None => job.remove_network(gateway, name).await,
-        };
-        job.settle(&mut outcomes, change.subject.clone(), result);
+            let before = self.dependencies[index].iter();
+            let states: Vec<Option<bool>> = before
+                .map(|&earlier| self.outcomes[earlier].as_ref().map(Outcome::is_success))
+                .collect();
+            if states.contains(&Some(false)) {
+                self.started[index] = true;
+                let why = "something that it depends on failed".to_owned();
+                self.outcomes[index] = Some(Outcome::NotStarted(why));
+            } else if states.iter().all(Option::is_some) {
+                self.started[index] = true;
+                return Some(index);
+            }
+        }
+        None
     }
-    job.report(outcomes, discoveries, &wanted, "interrupted first")
+
+    fn settle_subject(&mut self, subject: &Subject, result: Result<(), StepError>) {
+        let changes = &self.job.changes.changes;
+        if let Some(index) = changes.iter().position(|change| change.subject == *subject) {
+            self.started[index] = true;
+            self.settle(index, result);
+        }
+    }
+
+    fn settle(&mut self, index: usize, result: Result<(), StepError>) {
+        let change = &self.job.changes.changes[index];
+        let subject = change.subject.clone();
+        let outcome = match result {
+            Ok(()) if change.action == Action::NoOp => Outcome::Unchanged,
+            Ok(()) => {
+                let text = done_word(change.action).to_owned();
+                self.job.events.emit(Event::Done { subject, text });
+                Outcome::Done
+            }
+            Err(StepError::Interrupted) => Outcome::NotStarted("interrupted first".to_owned()),
+            Err(error) => {
+                let text = self.job.secrets.redactor().clean(&chain(&error));
+                self.job.events.emit(Event::Failed {
+                    subject,
+                    text: text.clone(),
+                });
+                Outcome::Failed(text)
+            }
+        };
+        self.outcomes[index] = Some(outcome);
+    }
+
+    fn report(mut self) -> Report {
+        for key in self.wanted {
+            self.discoveries.entry(key.clone()).or_insert(Discovery::NotStarted);
+        }
+        let changes = self.job.changes.changes.iter().cloned();
+        let outcomes = changes.zip(self.outcomes).map(|(change, outcome)| {
+            let outcome = outcome.unwrap_or_else(|| match change.action {
+                Action::NoOp => Outcome::Unchanged,
+                _ => Outcome::NotStarted("something that it depends on failed".to_owned()),
+            });
+            (change, outcome)
+        });
+        Report {
+            outcomes: outcomes.collect(),
+            discoveries: self.discoveries,
+            interrupted: self.job.stop.requested(),
+        }
+    }
 }
 
 type Desk<'d> = (&'d PlannedGateway, &'d PolicyDesk<'d>);
@@ -311,34 +384,26 @@ impl<'a> Job<'a> {
         if self.stop.requested() {
             return Err(StepError::Interrupted);
         }
+        let desk = gateway.map(|(planned, desk)| (desk, planned.name.as_str()));
         match &change.subject {
-            Subject::Gateway(_) | Subject::Network(_) => Ok(()),
+            Subject::Gateway(_) => Ok(()),
             Subject::Container(name) => {
                 self.step(&change.subject, "removing");
-                self.remove_generation(
-                    gateway.map(|(planned, desk)| (desk, planned.name.as_str())),
-                    name,
-                )
-                .await
+                self.remove_generation(desk, name).await
             }
-            Subject::Instance(key) if change.action == Action::Delete => {
+            Subject::Network(name) => {
                 self.step(&change.subject, "removing");
-                for name in old_generations(self.observed, key, "") {
-                    let desk = gateway.map(|(planned, desk)| (desk, planned.name.as_str()));
-                    self.remove_generation(desk, &name).await?;
-                }
-                Ok(())
+                self.take_network(desk, name).await
             }
             Subject::Instance(key) => {
                 let instance = self.instance(gateway, key).ok_or(StepError::Incomplete)?;
                 match change.action {
                     Action::Create | Action::Replace => instance.bring_up().await,
-                    Action::Start => {
+                    Action::Start | Action::Update => {
                         let found = self.observed.containers.get(&instance.container.name);
-                        let found = found.ok_or(StepError::Incomplete)?;
-                        instance.start(&found.state).await
+                        instance.mend(&found.ok_or(StepError::Incomplete)?.state).await
                     }
-                    Action::Update => instance.update().await,
+                    // The plan has it, so it is not deleted.
                     Action::Delete | Action::NoOp => Ok(()),
                 }
             }
@@ -381,7 +446,7 @@ impl<'a> Job<'a> {
             instance: key,
             tool,
             credentials: &planned.credentials,
-            session: "default",
+            session: names::RESIDENT_SESSION,
             deadline: DEFAULT_DEADLINE,
         };
         let connect = async |attempt| {
@@ -424,12 +489,6 @@ impl<'a> Job<'a> {
         Ok(())
     }
 
-    async fn remove_network(&self, gateway: Option<Desk<'_>>, name: &str) -> Result<(), StepError> {
-        self.step(&Subject::Network(name.to_owned()), "removing");
-        let desk = gateway.map(|(planned, desk)| (desk, planned.name.as_str()));
-        self.take_network(desk, name).await
-    }
-
     async fn take_network(
         &self,
         gateway: Option<(&PolicyDesk<'_>, &str)>,
@@ -445,86 +504,6 @@ impl<'a> Job<'a> {
         }
         let removed = self.engine.remove_network(name).await;
         removed.map_err(StepError::engine("remove the network"))
-    }
-
-    /// Whether something that is still in a network keeps it.
-    fn blocked(&self, network: &str, outcomes: &BTreeMap<Subject, Outcome>) -> Option<String> {
-        if self.stop.requested() {
-            return Some("interrupted first".to_owned());
-        }
-        let attached = self
-            .observed
-            .networks
-            .get(network)
-            .map(|found| &found.attached);
-        attached.into_iter().flatten().find_map(|name| {
-            let subject = Subject::Container(name.clone());
-            match outcomes.get(&subject)? {
-                Outcome::Failed(_) | Outcome::NotStarted(_) => {
-                    Some(format!("container {name} is still in it"))
-                }
-                Outcome::Done | Outcome::Unchanged => None,
-            }
-        })
-    }
-
-    fn settle(
-        &self,
-        outcomes: &mut BTreeMap<Subject, Outcome>,
-        subject: Subject,
-        result: Result<(), StepError>,
-    ) {
-        let action = self.action(&subject);
-        let outcome = match result {
-            Ok(()) if action == Action::NoOp => Outcome::Unchanged,
-            Ok(()) => {
-                let text = done_word(action).to_owned();
-                self.events.emit(Event::Done {
-                    subject: subject.clone(),
-                    text,
-                });
-                Outcome::Done
-            }
-            Err(StepError::Interrupted) => Outcome::NotStarted("interrupted first".to_owned()),
-            Err(error) => {
-                let text = self.secrets.redactor().clean(&chain(&error));
-                self.events.emit(Event::Failed {
-                    subject: subject.clone(),
-                    text: text.clone(),
-                });
-                Outcome::Failed(text)
-            }
-        };
-        outcomes.insert(subject, outcome);
-    }
-
-    fn report(
-        &self,
-        mut outcomes: BTreeMap<Subject, Outcome>,
-        mut discoveries: BTreeMap<InstanceKey, Discovery>,
-        wanted: &BTreeSet<InstanceKey>,
-        otherwise: &str,
-    ) -> Report {
-        for key in wanted {
-            discoveries
-                .entry(key.clone())
-                .or_insert(Discovery::NotStarted);
-        }
-        let changes = self.changes.changes.iter();
-        let outcomes = changes.map(|change| {
-            let outcome = outcomes
-                .remove(&change.subject)
-                .unwrap_or_else(|| match change.action {
-                    Action::NoOp => Outcome::Unchanged,
-                    _ => Outcome::NotStarted(otherwise.to_owned()),
-                });
-            (change.clone(), outcome)
-        });
-        Report {
-            outcomes: outcomes.collect(),
-            discoveries,
-            interrupted: self.stop.requested(),
-        }
     }
 
     /// What runs now or goes on running, by network: the planned ones that stay, and old generations until they are
@@ -568,16 +547,16 @@ impl<'a> Job<'a> {
         rules
     }
 
-    /// Planned networks that exist already: a gateway that is made anew is attached to them again.
+    /// Networks of residents that exist already, old generations too: a gateway that is made anew is attached to them
+    /// again, so that what works goes on being reachable.
     fn networks_in_use(&self) -> Vec<PlannedNetwork> {
-        let residents = self
-            .plan
-            .instances
-            .values()
-            .filter_map(|one| one.resident.as_ref());
-        residents
-            .map(|resident| resident.network.clone())
-            .filter(|network| self.observed.networks.contains_key(&network.name))
+        let rules = self.observed.networks.iter();
+        rules
+            .filter(|(name, _)| self.observed.containers.contains_key(*name))
+            .filter(|(_, network)| {
+                network.labels.get(label::ROLE).is_some_and(|role| role == "resident")
+            })
+            .filter_map(|(name, network)| Some(PlannedNetwork::new(name.clone(), network.subnet?)))
             .collect()
     }
 
@@ -607,33 +586,6 @@ fn done_word(action: Action) -> &'static str {
         Action::Delete => "removed",
         Action::NoOp => "unchanged",
     }
-}
-
-/// Names of an instance's containers and networks other than `current`: each container has the network of its name.
-fn old_generations(observed: &Observed, key: &InstanceKey, current: &str) -> BTreeSet<String> {
-    let resident = |labels: &BTreeMap<String, String>| {
-        labels
-            .get(label::INSTANCE)
-            .is_some_and(|of| of == key.as_str())
-            && labels
-                .get(label::ROLE)
-                .is_some_and(|role| role == "resident")
-    };
-    let containers = observed
-        .containers
-        .iter()
-        .filter(|(_, container)| resident(&container.spec.labels))
-        .map(|(name, _)| name);
-    let networks = observed
-        .networks
-        .iter()
-        .filter(|(_, network)| resident(&network.labels))
-        .map(|(name, _)| name);
-    containers
-        .chain(networks)
-        .filter(|name| *name != current)
-        .cloned()
-        .collect()
 }
 
 /// An error with its sources, once.

@@ -12,6 +12,8 @@ pub mod gateway;
 pub mod hold;
 pub mod invoke;
 pub mod lockfile;
+pub mod observe;
+mod pins;
 pub mod secrets;
 pub mod stop;
 #[cfg(test)]

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use selu_compiler::diff::Subject;
+use selu_compiler::diff::{self, Subject};
 use selu_compiler::model::InstanceKey;
 use selu_compiler::observed::ContainerState;
 use selu_compiler::plan::{ContainerSpec, GatewayRule, PlannedContainer, label};
 
 use super::policy::PolicyDesk;
 use super::ready::{NotReady, Wait};
-use super::{Job, StepError, old_generations};
+use super::{Job, StepError};
 use crate::engine::{EngineError, Labels};
 use crate::events::Event;
 use crate::gateway;
@@ -47,28 +47,24 @@ impl Instance<'_> {
         self.retire_old().await
     }
 
-    /// Starts what is right but does not run.
-    pub(super) async fn start(&self, state: &ContainerState) -> Result<(), StepError> {
+    /// Brings what may stay back to what is planned, in place, and to run.
+    pub(super) async fn mend(&self, state: &ContainerState) -> Result<(), StepError> {
+        let engine = self.job.engine;
         let name = &self.container.name;
         if *state == ContainerState::Paused {
             // An engine starts no paused container, and what was frozen in the middle is better begun anew.
             self.step("stopping the paused container");
-            let stop = self.job.engine.stop(name, super::GRACE).await;
+            let stop = engine.stop(name, super::GRACE).await;
             stop.map_err(StepError::engine("stop the paused container"))?;
         }
-        self.step("starting container");
-        let engine = self.job.engine;
-        let start = engine.start(name).await;
-        start.map_err(StepError::engine("start the container"))?;
+        self.step("setting limits");
+        self.keep_running().await?;
+        if *state != ContainerState::Running {
+            self.step("starting container");
+            let start = engine.start(name).await;
+            start.map_err(StepError::engine("start the container"))?;
+        }
         self.wait_until_ready().await?;
-        self.keep_running().await?;
-        self.read_back().await
-    }
-
-    /// Changes in place what the engine can change.
-    pub(super) async fn update(&self) -> Result<(), StepError> {
-        self.step("updating container");
-        self.keep_running().await?;
         self.read_back().await
     }
 
@@ -292,7 +288,7 @@ impl Instance<'_> {
         if !self.is_resident() {
             return Ok(());
         }
-        let old = old_generations(self.job.observed, self.key, &self.container.name);
+        let old = diff::predecessors(self.job.plan, self.key, self.job.observed);
         if !old.is_empty() {
             self.step("removing the old generation");
         }

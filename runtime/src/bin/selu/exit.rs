@@ -22,6 +22,11 @@ pub(crate) enum Exit {
 }
 
 impl Exit {
+    /// What an error ends with: wrong usage and staleness are marked as such, everything else is a failure.
+    pub(crate) fn of(error: &anyhow::Error) -> Self {
+        error.downcast_ref::<Ending>().map_or(Self::Failed, |ending| ending.exit)
+    }
+
     /// The number.
     pub(crate) fn code(self) -> u8 {
         match self {
@@ -32,6 +37,32 @@ impl Exit {
             Self::Stale => 4,
             Self::Usage => 64,
             Self::Interrupted => 130,
+        }
+    }
+}
+
+/// An error that does not end with 1.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct Ending {
+    message: String,
+    exit: Exit,
+}
+
+impl Ending {
+    /// Wrong usage that the argument parser cannot see.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            exit: Exit::Usage,
+        }
+    }
+
+    /// What the plan was made from has changed.
+    pub(crate) fn stale(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            exit: Exit::Stale,
         }
     }
 }
