@@ -4,6 +4,8 @@
 //! anything is a matter of types (product.md 3). [`Engine`] can act. Every call has a time limit and names itself in its
 //! error. "Already in that state" answers (304, 404 on removal) are success, and nothing else is (F16).
 
+pub mod docker;
+
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::pin::Pin;
@@ -85,6 +87,9 @@ pub enum EngineError {
         message: String,
     },
 }
+
+/// Takes short lines of progress. A name of its own: inside an async trait `Fn(&str)` would lose its free lifetime.
+pub type Progress = dyn Fn(&str) + Send + Sync;
 
 /// Result of an engine call.
 pub type EngineResult<T> = Result<T, EngineError>;
@@ -168,8 +173,8 @@ pub trait Engine: EngineView {
     /// Removes a container with its anonymous volumes, running or not.
     async fn remove_container(&self, name: &str) -> EngineResult<()>;
 
-    /// Removes a container by id if it does not run; one that runs stays and is a [`EngineError::Conflict`].
-    async fn remove_ended(&self, id: &str) -> EngineResult<()>;
+    /// Removes a container by id if it does not run, in one step; says whether it is gone.
+    async fn remove_ended(&self, id: &str) -> EngineResult<bool>;
 
     /// Changes in place what the engine can change: memory, CPU, pids, restart.
     async fn update_container(&self, name: &str, spec: &ContainerSpec) -> EngineResult<()>;
@@ -187,11 +192,7 @@ pub trait Engine: EngineView {
     async fn remove_image(&self, reference: &str) -> EngineResult<()>;
 
     /// Pulls `repository@digest`; `progress` gets short lines.
-    async fn pull(
-        &self,
-        reference: &str,
-        progress: &(dyn Fn(&str) + Send + Sync),
-    ) -> EngineResult<()>;
+    async fn pull(&self, reference: &str, progress: &Progress) -> EngineResult<()>;
 
     /// Builds an image from a tar of its context, without network, tags it and gives it labels; `progress` gets the
     /// builder's lines.
@@ -201,7 +202,7 @@ pub trait Engine: EngineView {
         dockerfile: &str,
         tag: &str,
         labels: &Labels,
-        progress: &(dyn Fn(&str) + Send + Sync),
+        progress: &Progress,
     ) -> EngineResult<()>;
 }
 

@@ -132,10 +132,8 @@ pub async fn take(
         };
         if left_behind {
             // By id, and only if it has ended: a hold that somebody took in this moment is not touched.
-            match engine.remove_ended(&found.id).await {
-                Ok(()) | Err(EngineError::Conflict { .. }) => continue,
-                Err(error) => return Err(error.into()),
-            }
+            engine.remove_ended(&found.id).await?;
+            continue;
         }
         if Instant::now() >= give_up {
             return Err(HoldError::Held {
