@@ -11,6 +11,7 @@ mod pull;
 mod ready;
 
 pub use destroy::{Destroyed, Removal, destroy, remove_gateway_image};
+pub use policy::policy_state;
 pub use pull::pull;
 pub use ready::{DEFAULT_TIMEOUT, NotReady, explain_exit};
 

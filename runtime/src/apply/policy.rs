@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use selu_compiler::plan::GatewayRule;
+use selu_compiler::plan::{GatewayRule, PlannedGateway};
 use tokio::sync::Mutex;
 
 use crate::egress::policy::Policy;
@@ -86,5 +86,25 @@ impl<'a> PolicyDesk<'a> {
         gateway::push_policy(self.engine, self.gateway, &next).await?;
         *present = next;
         Ok(())
+    }
+}
+
+/// Whether the gateway goes by exactly what is planned; else, why not.
+pub async fn policy_state(
+    engine: &dyn Engine,
+    project: &str,
+    gateway: &PlannedGateway,
+) -> Result<(), String> {
+    let ack = gateway::policy_ack(engine, &gateway.name).await;
+    let ack = ack.map_err(|error| super::chain(&error))?;
+    let planned = Policy {
+        project: project.to_owned(),
+        generation: ack.generation,
+        networks: gateway.policy.clone(),
+    };
+    match planned.hash() {
+        Ok(hash) if hash == ack.hash => Ok(()),
+        Ok(_) => Err(format!("generation {} is not what is planned", ack.generation)),
+        Err(error) => Err(error.to_string()),
     }
 }
