@@ -1,6 +1,16 @@
 //! Directory → [`SourceSet`]: the only place where the compiler reads files.
 
+mod context;
+mod folder;
+mod ignore;
+mod reader;
+
 use camino::{Utf8Path, Utf8PathBuf};
+
+pub(crate) use context::text_hash;
+pub use context::{
+    ContextError, ContextFile, MAX_FILES, MAX_TOTAL_BYTES, container_files, folder_hash,
+};
 
 use crate::diag::Diagnostic;
 use crate::model::ContainerFolder;
@@ -68,49 +78,30 @@ pub struct CapabilityFolder {
     pub container: Option<ContainerFolder>,
 }
 
-/// A file of a build context.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ContextFile {
-    /// Relative to the folder, with forward slashes.
-    pub path: Utf8PathBuf,
-    /// Whether its owner may execute it.
-    pub executable: bool,
-    /// Its content.
-    pub bytes: Vec<u8>,
+impl SourceSet {
+    /// Every text file that was read, by path.
+    pub fn files(&self) -> impl Iterator<Item = &SourceFile> {
+        let of_agents = self.agents.iter().flat_map(|agent| {
+            agent
+                .agent
+                .iter()
+                .chain(&agent.prompts)
+                .chain(agent.capabilities.iter().flat_map(CapabilityFolder::files))
+        });
+        self.settings
+            .iter()
+            .chain(of_agents)
+            .chain(self.capabilities.iter().flat_map(CapabilityFolder::files))
+    }
+}
+
+impl CapabilityFolder {
+    fn files(&self) -> impl Iterator<Item = &SourceFile> {
+        self.manifest.iter().chain(&self.prompts)
+    }
 }
 
 /// Reads what [`crate::check::check`] needs below `root`. Never fails: what cannot be read is a finding.
 pub fn read(root: &Utf8Path) -> SourceSet {
-    SourceSet {
-        root: root.to_owned(),
-        ..SourceSet::default()
-    }
-}
-
-/// Why a build context cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub enum ContextError {
-    /// A file or folder that cannot be read.
-    #[error("{path} cannot be read")]
-    Unreadable {
-        /// Which one.
-        path: Utf8PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-}
-
-/// The files of a build context, sorted by path (product.md 19).
-pub fn container_files(
-    root: &Utf8Path,
-    folder: &Utf8Path,
-) -> Result<Vec<ContextFile>, ContextError> {
-    let _ = (root, folder);
-    Ok(Vec::new())
-}
-
-/// `sha256:` and hex over the files of a build context.
-pub fn folder_hash(files: &[ContextFile]) -> String {
-    let _ = files;
-    String::new()
+    folder::read(root)
 }

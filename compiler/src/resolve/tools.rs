@@ -1,0 +1,156 @@
+//! Tools with their policies (T1, D3) and how an agent's tools reach the model (A4).
+
+use std::collections::BTreeMap;
+
+use crate::diag::codes::plan as code;
+use crate::diag::{Diagnostic, Place};
+use crate::lock::{Lock, LockedInstance, LockedTool, ToolOrigin};
+use crate::model::{Agent, Capability, InstanceKey, Policy, Project, Routing, Tool, ToolSource};
+use crate::plan::{PlannedInstance, PlannedTool, PolicyOrigin};
+
+/// Of a static capability, the manifest's tools; of a dynamic one, those that the lock has.
+pub(super) fn planned(
+    project: &Project,
+    key: &InstanceKey,
+    capability: &Capability,
+    locked: Option<&LockedInstance>,
+) -> BTreeMap<String, PlannedTool> {
+    let mut tools: BTreeMap<String, PlannedTool> = match &capability.tools {
+        ToolSource::Static(tools) => tools
+            .iter()
+            .map(|tool| (tool.name.clone(), written(tool)))
+            .collect(),
+        ToolSource::Dynamic { discovery_tool } => locked
+            .into_iter()
+            .flat_map(|locked| &locked.tools)
+            .filter(|(name, tool)| {
+                // T4 holds for a lock that was edited, too.
+                tool.source == ToolOrigin::Discovered && *name != discovery_tool
+            })
+            .map(|(name, tool)| (name.clone(), discovered(tool)))
+            .collect(),
+    };
+    for (name, tool) in &mut tools {
+        if let Some((policy, _)) = project.settings.policies.get(&(key.clone(), name.clone())) {
+            tool.policy = *policy;
+            tool.policy_origin = PolicyOrigin::Override;
+        }
+    }
+    tools
+}
+
+fn written(tool: &Tool) -> PlannedTool {
+    let (policy, policy_origin) = match tool.recommended {
+        Some(policy) => (policy, PolicyOrigin::Manifest),
+        None => (Policy::Block, PolicyOrigin::Default),
+    };
+    PlannedTool {
+        description: tool.description.clone(),
+        input_schema: tool.input_schema.clone(),
+        policy,
+        policy_origin,
+        terminal_on_success: tool.terminal_on_success,
+        origin: tool.origin.clone(),
+    }
+}
+
+fn discovered(tool: &LockedTool) -> PlannedTool {
+    let (policy, policy_origin) = match (tool.policy_origin, tool.recommended) {
+        // The override that the lock remembers may be gone from selu.toml; then the tool is as if it were new (D3).
+        (PolicyOrigin::Override, Some(policy)) => (policy, PolicyOrigin::Discovered),
+        (PolicyOrigin::Override, None) => (Policy::Block, PolicyOrigin::Default),
+        (origin, _) => (tool.policy, origin),
+    };
+    PlannedTool {
+        description: tool.description.clone(),
+        input_schema: tool.input_schema.clone(),
+        policy,
+        policy_origin,
+        terminal_on_success: tool.terminal_on_success,
+        origin: None,
+    }
+}
+
+/// Policies that guard nothing. Those of a dynamic capability can be judged only once something was discovered.
+pub(super) fn check_policies(
+    project: &Project,
+    lock: Option<&Lock>,
+    instances: &BTreeMap<InstanceKey, PlannedInstance>,
+    findings: &mut Vec<Diagnostic>,
+) {
+    for ((key, tool), (policy, origin)) in &project.settings.policies {
+        let candidates: Vec<&str> = match instances.get(key) {
+            None => instances.keys().map(InstanceKey::as_str).collect(),
+            Some(instance) if instance.tools.contains_key(tool) => continue,
+            Some(instance) if instance.discovery_tool.is_some() && !discovered_once(lock, key) => {
+                continue;
+            }
+            Some(instance) => instance.tools.keys().map(String::as_str).collect(),
+        };
+        let known_instance = instances.contains_key(key);
+        let (wanted, what) = if known_instance {
+            (tool.as_str(), format!("{key} has no tool `{tool}`"))
+        } else {
+            (key.as_str(), format!("there is no instance {key}"))
+        };
+        let place = Place {
+            origin: origin.clone(),
+            length: 1,
+            path: format!("policy.\"{key}/{tool}\""),
+        };
+        let message = format!("{what}, so its policy `{policy}` guards nothing");
+        let mut finding = Diagnostic::new(&code::POLICY_WITHOUT_TOOL, place, message);
+        if let Some(close) = close_to(wanted, &candidates) {
+            finding = finding.help(format!("did you mean `{close}`?"));
+        }
+        findings.push(finding);
+    }
+}
+
+fn discovered_once(lock: Option<&Lock>, key: &InstanceKey) -> bool {
+    lock.and_then(|lock| lock.instances.get(key))
+        .and_then(|locked| locked.discovery.as_ref())
+        .is_some_and(|discovery| discovery.credentials_present.is_some())
+}
+
+fn close_to<'a>(wanted: &str, candidates: &[&'a str]) -> Option<&'a str> {
+    candidates
+        .iter()
+        .map(|candidate| (strsim::damerau_levenshtein(wanted, candidate), *candidate))
+        .filter(|(distance, _)| *distance <= 2)
+        .min()
+        .map(|(_, candidate)| candidate)
+}
+
+/// A4: inline with at most three tools, no model of its own and under 2,000 characters of capability prompts. Of a
+/// prompt's translations the longest counts, so that the answer is the same in every language.
+pub(super) fn routing(
+    agent: &Agent,
+    instances: &BTreeMap<InstanceKey, PlannedInstance>,
+) -> Routing {
+    if agent.routing != Routing::Auto {
+        return agent.routing;
+    }
+    let tools: usize = agent
+        .capabilities
+        .keys()
+        .filter_map(|id| instances.get(&InstanceKey::new(&agent.id, id)))
+        .map(|instance| instance.tools.len())
+        .sum();
+    let characters: usize = agent
+        .capabilities
+        .values()
+        .filter_map(|capability| {
+            capability
+                .prompts
+                .values()
+                .map(|prompt| prompt.characters)
+                .max()
+        })
+        .sum();
+    if tools <= 3 && !agent.own_model && characters < 2_000 {
+        Routing::Inline
+    } else {
+        Routing::Delegate
+    }
+}
