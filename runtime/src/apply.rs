@@ -171,6 +171,29 @@ pub struct Report {
     pub interrupted: bool,
 }
 
+impl Report {
+    /// Everything is as it should be.
+    pub fn unchanged(changes: &ChangeSet) -> Self {
+        Self::all(changes, || Outcome::Unchanged)
+    }
+
+    /// A person said no.
+    pub fn not_begun(changes: &ChangeSet) -> Self {
+        Self::all(changes, || Outcome::NotStarted("not agreed to".to_owned()))
+    }
+
+    fn all(changes: &ChangeSet, outcome: impl Fn() -> Outcome) -> Self {
+        let outcomes = changes.changes.iter().map(|change| match change.action {
+            Action::NoOp => (change.clone(), Outcome::Unchanged),
+            _ => (change.clone(), outcome()),
+        });
+        Self {
+            outcomes: outcomes.collect(),
+            ..Self::default()
+        }
+    }
+}
+
 /// Instances that this version may not apply, because nobody would enforce their network rules.
 pub fn unenforceable(plan: &Plan) -> Vec<&InstanceKey> {
     let open = plan

@@ -1,6 +1,9 @@
 //! What happens while something is done, for whoever shows it. The runtime never prints.
 
 use selu_compiler::diff::Subject;
+use tokio::sync::mpsc;
+
+use crate::engine::Progress;
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,5 +64,27 @@ pub fn subject_name(subject: &Subject) -> String {
         Subject::Instance(key) => key.to_string(),
         Subject::Container(name) => format!("container {name}"),
         Subject::Network(name) => format!("network {name}"),
+    }
+}
+
+/// Does `work`, whose lines of progress come out one by one while it goes on.
+pub async fn with_progress<T>(
+    work: impl AsyncFnOnce(&Progress) -> T,
+    mut emit: impl FnMut(String),
+) -> T {
+    let (send, mut lines) = mpsc::unbounded_channel();
+    // Nobody listens any more only once the work is over.
+    let progress = move |line: &str| drop(send.send(line.to_owned()));
+    let mut work = std::pin::pin!(work(&progress));
+    loop {
+        tokio::select! {
+            done = &mut work => {
+                while let Ok(line) = lines.try_recv() {
+                    emit(line);
+                }
+                return done;
+            }
+            Some(line) = lines.recv() => emit(line),
+        }
     }
 }

@@ -10,7 +10,7 @@ use selu_compiler::plan::Plan;
 
 use super::CONCURRENCY;
 use crate::engine::Engine;
-use crate::events::{Event, Events};
+use crate::events::{Event, Events, with_progress};
 use crate::secrets::Redactor;
 use crate::stop::Stop;
 
@@ -41,16 +41,17 @@ pub async fn pull(
             subject: subject.clone(),
             text: format!("pulling {reference}"),
         });
-        let progress = |text: &str| {
+        let progress = |text: String| {
             events.emit(Event::Progress {
                 subject: subject.clone(),
                 text: redactor.clean(&format!("pulling {reference}: {text}")),
             });
         };
+        let pull = with_progress(async |lines| engine.pull(reference, lines).await, progress);
         let result = tokio::select! {
             biased;
             () = stop.wait() => return Some((reference.to_owned(), "interrupted".to_owned())),
-            result = engine.pull(reference, &progress) => result,
+            result = pull => result,
         };
         let error = result.err()?;
         Some((reference.to_owned(), redactor.clean(&error.to_string())))

@@ -3,7 +3,9 @@
 mod args;
 mod cmd;
 mod exit;
+mod held;
 mod hints;
+mod outcome;
 mod printer;
 mod project;
 mod usage;

@@ -11,7 +11,7 @@ use selu_compiler::model::{Capability, InstanceKey};
 use selu_compiler::plan::label;
 use selu_compiler::source::{ContextFile, container_files, folder_hash};
 use selu_runtime::engine::Labels;
-use selu_runtime::events::{Event, Events};
+use selu_runtime::events::{Event, Events, with_progress};
 use selu_runtime::stop::Stop;
 use serde_json::{Value, json};
 
@@ -183,21 +183,18 @@ async fn build(
         text: format!("building {}", job.capability.image.written),
     });
     let labels = Labels::from([(label::SOURCE.to_owned(), source.clone())]);
-    let progress = |text: &str| {
-        printer.emit(Event::Progress {
-            subject: subject.clone(),
-            text: text.to_owned(),
-        });
-    };
-    engine
-        .build(
-            pack(context.values())?.into(),
-            "Dockerfile",
-            &job.capability.image.written,
-            &labels,
-            &progress,
-        )
-        .await?;
+    let context = bytes::Bytes::from(pack(context.values())?);
+    let tag = &job.capability.image.written;
+    with_progress(
+        async |lines| engine.build(context, "Dockerfile", tag, &labels, lines).await,
+        |text| {
+            printer.emit(Event::Progress {
+                subject: subject.clone(),
+                text,
+            });
+        },
+    )
+    .await?;
     Ok(source)
 }
 
