@@ -9,10 +9,12 @@ mod instance;
 mod policy;
 mod pull;
 mod ready;
+mod trial;
 
 pub use destroy::{Destroyed, Removal, destroy, remove_gateway_image};
 pub use policy::policy_state;
 pub use pull::pull;
+pub use trial::{trial, without_residents};
 pub use ready::{DEFAULT_TIMEOUT, NotReady, explain_exit};
 
 use std::collections::{BTreeMap, BTreeSet};
