@@ -6,7 +6,7 @@ use camino::Utf8Path;
 
 use super::shape::{self, Unknown};
 use super::{credential, image, network, place, schema, tool};
-use crate::diag::codes::{manifest as codes, yaml as yaml_codes};
+use crate::diag::codes::{manifest as codes, tools as tool_codes, yaml as yaml_codes};
 use crate::diag::{Diagnostic, Place, Severity};
 use crate::model::capability::{RawCapability, RawCredential, RawResources, RawToolSource};
 use crate::model::tool::RawTool;
@@ -291,7 +291,7 @@ impl Check<'_> {
         {
             self.push(
                 &at("description"),
-                &codes::EMPTY_DESCRIPTION,
+                &tool_codes::DESCRIPTION_EMPTY,
                 "the description is empty; the model reads it to know what the tool does",
             );
         }

@@ -7,7 +7,7 @@ use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span as Event
 
 use super::node::{Data, Entry, Node, Span};
 use super::scalar::{Kind, Scalar};
-use crate::diag::codes::yaml as codes;
+use crate::diag::codes::{layout, yaml as codes};
 use crate::diag::{Code, Diagnostic, Place};
 use crate::model::Origin;
 
@@ -96,7 +96,7 @@ impl<'a> Guard<'a> {
     fn run(&mut self, text: &'a str) -> Result<(), Fatal> {
         if text.len() > MAX_BYTES {
             return Err(self.fatal(
-                &codes::TOO_LARGE,
+                &layout::FILE_TOO_LARGE,
                 Span::START,
                 format!(
                     "the file has {} bytes; at most {MAX_BYTES} are read",

@@ -35,7 +35,7 @@ pub static CAPABILITY_TWICE: Code = Code {
     rules: &["L2", "L3"],
     cause: "The agent has two capabilities with the same id: one of its own and a shared one, two of its own, or a shared one named twice.",
     cure: "Rename or remove one of them.",
-    example: "",
+    example: "agents/helper/agent.yaml:\n  id: helper\n  name: Helper\n  capabilities: [{id: weather}]\nagents/helper/capabilities/weather/manifest.yaml:\n  id: weather\n  image: example.com/weather:1\ncapabilities/weather/manifest.yaml:\n  id: weather\n  image: example.com/weather:2\n",
 };
 
 /// `duplicate-agent`.
@@ -46,7 +46,7 @@ pub static DUPLICATE_AGENT: Code = Code {
     rules: &["L3"],
     cause: "Two agents of the project have the same id.",
     cure: "Change one of the ids.",
-    example: "",
+    example: "agents/helper/agent.yaml:\n  id: helper\n  name: Helper\nagents/other/agent.yaml:\n  id: helper\n  name: Other\n",
 };
 
 /// `duplicate-step`.

@@ -30,7 +30,7 @@ pub static NO_PROJECT: Code = Code {
     rules: &["L1"],
     cause: "Nothing that compiles is in this directory: no `agents/`, no `selu.toml`, no `agent.yaml`, no `manifest.yaml`. It is never taken for an empty project.",
     cure: "Go to the project's directory, or name it.",
-    example: "",
+    example: "notes.txt:\n",
 };
 
 /// `ambiguous-root`.
@@ -41,7 +41,7 @@ pub static AMBIGUOUS_ROOT: Code = Code {
     rules: &["L1"],
     cause: "The directory is a project and an agent or a capability at the same time.",
     cure: "Move `agent.yaml` or `manifest.yaml` into a folder of its own below `agents/` or `capabilities/`.",
-    example: "",
+    example: "agents/helper/agent.yaml:\n  id: helper\n  name: Helper\nagent.yaml:\n  id: other\n  name: Other\n",
 };
 
 /// `capability-without-manifest`.
@@ -52,7 +52,7 @@ pub static NO_MANIFEST: Code = Code {
     rules: &["L4"],
     cause: "A folder below `capabilities/` has no `manifest.yaml`. It is not skipped: an agent would run with fewer tools than its author thinks.",
     cure: "Add `manifest.yaml`, or move the folder away.",
-    example: "",
+    example: "agents/helper/agent.yaml:\n  id: helper\n  name: Helper\nagents/helper/capabilities/weather/prompt.md:\n  Ask for the city first.\n",
 };
 
 /// `agent-without-file`.
@@ -63,7 +63,7 @@ pub static NO_AGENT_FILE: Code = Code {
     rules: &["L4"],
     cause: "A folder below `agents/` has no `agent.yaml`.",
     cure: "Add `agent.yaml`, or move the folder away.",
-    example: "",
+    example: "agents/helper/agent.md:\n  You help.\n",
 };
 
 /// `unreadable`.
@@ -74,7 +74,7 @@ pub static UNREADABLE: Code = Code {
     rules: &["L4"],
     cause: "A file or folder cannot be read.",
     cure: "Fix its permissions.",
-    example: "",
+    example: "a manifest.yaml that only another user may read\n",
 };
 
 /// `bad-symlink`.
@@ -85,7 +85,7 @@ pub static BAD_LINK: Code = Code {
     rules: &["L4"],
     cause: "A symbolic link leads out of the root, in a circle, or nowhere. What it stands for may differ from machine to machine.",
     cure: "Replace it by what it leads to.",
-    example: "",
+    example: "agents/helper -> /srv/helper\n",
 };
 
 /// `not-utf-8`.
@@ -96,7 +96,7 @@ pub static NOT_UTF8: Code = Code {
     rules: &["L4"],
     cause: "A file's text or name is not UTF-8.",
     cure: "Save the file as UTF-8, or rename it.",
-    example: "",
+    example: "a manifest.yaml saved as Latin-1, with an umlaut in it\n",
 };
 
 /// `not-a-regular-file`.
@@ -107,7 +107,7 @@ pub static NOT_A_FILE: Code = Code {
     rules: &["L4"],
     cause: "A pipe, socket or device stands where a file is expected, or a file where a folder is.",
     cure: "Replace it by a regular file or folder.",
-    example: "",
+    example: "manifest.yaml/\n",
 };
 
 /// `file-too-large`.
@@ -118,7 +118,7 @@ pub static FILE_TOO_LARGE: Code = Code {
     rules: &["L4"],
     cause: "A text file is larger than 8 MiB.",
     cure: "Make it smaller.",
-    example: "",
+    example: "a manifest.yaml of 9 MiB\n",
 };
 
 /// `bad-build-context`.
@@ -129,7 +129,7 @@ pub static BAD_CONTEXT: Code = Code {
     rules: &["L4"],
     cause: "The folder that builds the image cannot be hashed: it holds a symbolic link or a special file, more than 10,000 files, more than 256 MiB, or a pattern in `.dockerignore` is malformed.",
     cure: "Remove what the message names, or exclude it in `.dockerignore`.",
-    example: "",
+    example: "manifest.yaml:\n  id: weather\n  image: example.com/weather:1\ncontainer/Dockerfile:\n  FROM scratch\ncontainer/lib -> /usr/lib\n",
 };
 
 /// `folder-name-differs`.
@@ -140,7 +140,7 @@ pub static FOLDER_NAME: Code = Code {
     rules: &["L4"],
     cause: "The folder is not named like the id of what it holds.",
     cure: "Rename the folder or change the id.",
-    example: "",
+    example: "agents/weather/agent.yaml:\n  id: helper\n  name: Helper\n",
 };
 
 /// `no-agents`.
@@ -151,7 +151,7 @@ pub static NO_AGENTS: Code = Code {
     rules: &["L1"],
     cause: "The project has no agent, so its plan is empty.",
     cure: "Add a folder with `agent.yaml` below `agents/`.",
-    example: "",
+    example: "agents/\n",
 };
 
 /// `unused-shared-capability`.
@@ -162,7 +162,7 @@ pub static UNUSED_SHARED: Code = Code {
     rules: &["L2"],
     cause: "No agent names this shared capability, so it never runs.",
     cure: "Name it under `capabilities:` in an `agent.yaml`, or remove it.",
-    example: "",
+    example: "agents/helper/agent.yaml:\n  id: helper\n  name: Helper\ncapabilities/weather/manifest.yaml:\n  id: weather\n  image: example.com/weather:1\n",
 };
 
 /// `agent-without-prompt`.
@@ -173,7 +173,7 @@ pub static NO_PROMPT: Code = Code {
     rules: &["A5"],
     cause: "An agent that has capabilities has no `agent.md`, its system prompt.",
     cure: "Add `agent.md` beside `agent.yaml`.",
-    example: "",
+    example: "agents/helper/agent.yaml:\n  id: helper\n  name: Helper\nagents/helper/capabilities/weather/manifest.yaml:\n  id: weather\n  image: example.com/weather:1\n",
 };
 
 /// `file-name-misspelt`.
@@ -184,7 +184,7 @@ pub static FILE_NAME: Code = Code {
     rules: &["L4"],
     cause: "A file is named nearly like one that is read, such as `manifest.yml` or `Manifest.yaml`.",
     cure: "Rename it.",
-    example: "",
+    example: "agents/helper/agent.yml:\n  id: helper\n  name: Helper\n",
 };
 
 /// `unread-file`.
@@ -195,5 +195,5 @@ pub static UNREAD_FILE: Code = Code {
     rules: &["L4"],
     cause: "A YAML file lies directly in `agents/` or `capabilities/`, where only folders are read.",
     cure: "Move it into a folder of its own, as `agent.yaml` or `manifest.yaml`.",
-    example: "",
+    example: "agents/helper.yaml:\n  id: helper\n  name: Helper\n",
 };

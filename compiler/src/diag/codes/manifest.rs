@@ -19,7 +19,6 @@ pub static ALL: &[&Code] = &[
     &NO_EFFECT,
     &DUPLICATE_TOOL,
     &POLICY_DISAGREES,
-    &EMPTY_DESCRIPTION,
     &DUPLICATE_CREDENTIAL,
 ];
 
@@ -250,26 +249,9 @@ tools:
 ",
 };
 
-/// `empty-description`.
-pub static EMPTY_DESCRIPTION: Code = Code {
-    id: "SELU0316",
-    name: "empty-description",
-    severity: Severity::Warning,
-    rules: &["T2"],
-    cause: "The model reads the description to know what a tool does; it is empty.",
-    cure: "Say in a sentence what the tool does.",
-    example: r#"id: weather
-image: example.com/weather:1
-tools:
-  - name: forecast
-    description: ""
-    input_schema: {type: object}
-"#,
-};
-
 /// `duplicate-credential`.
 pub static DUPLICATE_CREDENTIAL: Code = Code {
-    id: "SELU0317",
+    id: "SELU0316",
     name: "duplicate-credential",
     severity: Severity::Error,
     rules: &["C1"],

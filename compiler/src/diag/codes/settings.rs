@@ -60,7 +60,7 @@ pub static NOT_AN_INSTANCE: Code = Code {
     cause: "A setting names an instance or a tool that the project does not have. It has no effect.",
     cure: "Correct the name, or remove the line.",
     example: r#"[policy]
-"helper/weather/forecast" = "ask"
+"helper/wether/forecast" = "ask"
 "#,
 };
 

@@ -9,7 +9,6 @@ pub static ALL: &[&Code] = &[
     &SEVERAL_DOCUMENTS,
     &TAG,
     &KEY_NOT_STRING,
-    &TOO_LARGE,
     &TOO_DEEP,
     &TOO_MANY_VALUES,
     &BAD_MERGE,
@@ -97,17 +96,6 @@ x-labels:
 ",
 };
 
-/// `yaml-too-large`.
-pub static TOO_LARGE: Code = Code {
-    id: "SELU0206",
-    name: "yaml-too-large",
-    severity: Severity::Error,
-    rules: &["L5"],
-    cause: "A YAML file may have 8 MiB.",
-    cure: "Make it smaller.",
-    example: "",
-};
-
 /// `yaml-too-deep`.
 pub static TOO_DEEP: Code = Code {
     id: "SELU0207",
@@ -130,7 +118,7 @@ pub static TOO_MANY_VALUES: Code = Code {
     rules: &["L5"],
     cause: "A file may hold 250,000 values once aliases and merge keys are expanded. A small file whose aliases repeat each other grows without bound.",
     cure: "Do not nest aliases of large values in each other.",
-    example: "",
+    example: "id: weather\nimage: example.com/weather:1\nx-0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\nx-1: &a1 [*a0, *a0, *a0, *a0, *a0, *a0, *a0, *a0, *a0, *a0]\nx-2: &a2 [*a1, *a1, *a1, *a1, *a1, *a1, *a1, *a1, *a1, *a1]\nx-3: &a3 [*a2, *a2, *a2, *a2, *a2, *a2, *a2, *a2, *a2, *a2]\nx-4: &a4 [*a3, *a3, *a3, *a3, *a3, *a3, *a3, *a3, *a3, *a3]\nx-5: &a5 [*a4, *a4, *a4, *a4, *a4, *a4, *a4, *a4, *a4, *a4]\nx-6: &a6 [*a5, *a5, *a5, *a5, *a5, *a5, *a5, *a5, *a5, *a5]\n",
 };
 
 /// `bad-merge-key`.
