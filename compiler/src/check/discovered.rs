@@ -1,5 +1,7 @@
 //! Discovery results (D1, D7): untrusted bytes from a container.
 
+pub(crate) mod json;
+
 use std::collections::BTreeMap;
 
 use crate::diag::Problem;
