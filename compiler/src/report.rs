@@ -38,7 +38,10 @@ pub fn plan_text(plan: &Plan, changes: Option<&ChangeSet>) -> Result<String, Rep
     // Values are escaped for a terminal where the view is built, which no template can forget.
     environment.set_auto_escape_callback(|_| AutoEscape::None);
     let mut syntax = SyntaxConfig::builder();
-    syntax.trim_blocks(true).lstrip_blocks(true);
+    syntax
+        .trim_blocks(true)
+        .lstrip_blocks(true)
+        .keep_trailing_newline(true);
     environment.set_syntax(syntax.build()?);
     environment.set_fuel(Some(FUEL));
     environment.add_template("plan.txt", PLAN_TEXT)?;

@@ -239,4 +239,6 @@ fn project_place() -> Place {
 }
 
 #[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
 mod tests;
