@@ -15,7 +15,7 @@ use crate::egress::policy::{Ack, Policy, PolicyError};
 use crate::egress::{POLICY_FOLDER, RUN_USER};
 use crate::engine::{Engine, EngineError, Labels};
 
-pub use image::{ImageError, image_archive};
+pub use image::{ImageError, image_archive, image_archive_of};
 pub use pipe::pipe;
 
 /// Why the gateway could not do something.

@@ -85,11 +85,19 @@ pub async fn connect(host: Option<&str>) -> EngineResult<Docker> {
 /// Finds the engine in the given surroundings. An address that somebody chose is the only one tried: another engine is
 /// never taken in its place.
 pub async fn connect_in(host: Option<&str>, around: &Surroundings) -> EngineResult<Docker> {
+    connect_within(PING, host, around).await
+}
+
+async fn connect_within(
+    limit: Duration,
+    host: Option<&str>,
+    around: &Surroundings,
+) -> EngineResult<Docker> {
     let candidates = candidates(host, around)?;
     let mut tried = Vec::new();
     let mut forbidden = None;
     for candidate in candidates {
-        match open(&candidate, around).await {
+        match open(limit, &candidate, around).await {
             Ok(docker) => return Ok(docker),
             Err(Closed::Permission(socket)) => {
                 tried.push(candidate.tried("permission denied"));
@@ -210,11 +218,15 @@ enum Closed {
     Other(String),
 }
 
-async fn open(candidate: &Candidate, around: &Surroundings) -> Result<Docker, Closed> {
+async fn open(
+    limit: Duration,
+    candidate: &Candidate,
+    around: &Surroundings,
+) -> Result<Docker, Closed> {
     let address = candidate.address.as_str();
     let other = |error: &dyn std::fmt::Display| Closed::Other(error.to_string());
     let api = if let Some(path) = address.strip_prefix("unix://") {
-        knock(path).await?;
+        knock(limit, path).await?;
         bollard::Docker::connect_with_unix(path, LIBRARY_LIMIT, bollard::API_DEFAULT_VERSION)
             .map_err(|error| other(&error))?
     } else if address.starts_with("tcp://") || address.starts_with("http://") {
@@ -238,16 +250,16 @@ async fn open(candidate: &Candidate, around: &Surroundings) -> Result<Docker, Cl
         config: around.config.clone(),
     };
     docker
-        .call("ping", PING, docker.api.ping())
+        .call("ping", limit, docker.api.ping())
         .await
         .map_err(|error| other(&error))?;
     Ok(docker)
 }
 
 /// Opens the socket once, for the sake of a clear error.
-async fn knock(path: &str) -> Result<(), Closed> {
+async fn knock(limit: Duration, path: &str) -> Result<(), Closed> {
     let knocking = tokio::net::UnixStream::connect(path);
-    match tokio::time::timeout(PING, knocking).await {
+    match tokio::time::timeout(limit, knocking).await {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(error)) if error.kind() == io::ErrorKind::PermissionDenied => {
             Err(Closed::Permission(path.to_owned()))
@@ -258,7 +270,7 @@ async fn knock(path: &str) -> Result<(), Closed> {
         Ok(Err(error)) => Err(Closed::Other(error.to_string())),
         Err(_) => Err(Closed::Other(format!(
             "no answer within {} s",
-            PING.as_secs()
+            limit.as_secs()
         ))),
     }
 }
@@ -346,19 +358,20 @@ mod tests {
         assert!(tried[1].contains("two.sock"));
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn an_engine_that_accepts_and_stays_silent_is_given_up() {
         let folder = tempfile::tempdir().unwrap();
+        let limit = Duration::from_secs(1);
         let socket = folder.path().join("silent.sock");
         let listener = tokio::net::UnixListener::bind(&socket).unwrap();
         let address = format!("unix://{}", socket.display());
         let Err(EngineError::Unreachable { tried }) =
-            connect_in(Some(&address), &Surroundings::default()).await
+            connect_within(limit, Some(&address), &Surroundings::default()).await
         else {
             panic!("a silent engine counted as found");
         };
         assert!(
-            tried[0].contains("did not answer ping within 10 s"),
+            tried[0].contains("did not answer ping within 1 s"),
             "{tried:?}"
         );
         drop(listener);
