@@ -150,11 +150,17 @@ mod tests {
         }
     }
 
-    #[derive(Debug, Deserialize)]
+    #[derive(Debug, PartialEq, Deserialize)]
     #[serde(deny_unknown_fields)]
     struct Greet {
-        #[allow(dead_code, reason = "only whether it can be read matters here")]
         name: String,
+    }
+
+    #[test]
+    fn arguments_become_the_tools_own_type() {
+        let call = Call::read(request(r#"{"name": "Ada"}"#, "{}")).unwrap();
+        let greet: Greet = call.arguments().unwrap();
+        assert_eq!(greet.name, "Ada");
     }
 
     #[test]

@@ -175,7 +175,7 @@ mod tests {
             assert_eq!(name(location).as_deref(), Ok("Berlin"), "{location}");
         }
         assert_eq!(name("São Paulo").as_deref(), Ok("Sao Paulo"));
-        assert_eq!(name("-36.9, -185.2").is_err(), true);
+        assert!(name("-36.9, -185.2").is_err());
     }
 
     #[test]

@@ -48,10 +48,7 @@ impl Tools for Weather {
                 call.credential(KEY)?;
                 let CurrentWeather { location, units } = call.arguments()?;
                 let month = (self.this_month)();
-                reply(Answer {
-                    result: self.conditions(&location, month, units)?,
-                    source: SOURCE,
-                })
+                reply(self.conditions(&location, month, units)?)
             }
             "compare_weather" => {
                 call.credential(KEY)?;
@@ -72,7 +69,6 @@ impl Tools for Weather {
                 result.sort_by(|a, b| b.temperature.total_cmp(&a.temperature));
                 reply(Comparisons {
                     warmest_first: result,
-                    source: SOURCE,
                 })
             }
             _ => Err(ToolError::unknown(call)),
@@ -106,16 +102,8 @@ enum Units {
 }
 
 #[derive(Serialize)]
-struct Answer<'a> {
-    #[serde(flatten)]
-    result: Conditions<'a>,
-    source: &'static str,
-}
-
-#[derive(Serialize)]
 struct Comparisons<'a> {
     warmest_first: Vec<Conditions<'a>>,
-    source: &'static str,
 }
 
 /// A month's means in the caller's units.
@@ -128,6 +116,7 @@ struct Conditions<'a> {
     temperature_unit: &'static str,
     precipitation: f64,
     precipitation_unit: &'static str,
+    source: &'static str,
 }
 
 impl<'a> Conditions<'a> {
@@ -151,6 +140,7 @@ impl<'a> Conditions<'a> {
             temperature_unit,
             precipitation,
             precipitation_unit,
+            source: SOURCE,
         })
     }
 }
