@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use selu_compiler::diff::{ChangeSet, Subject};
-use selu_compiler::lock::{DiscoveryOutcome, Lock, Stale, ToolChange};
-use selu_compiler::model::InstanceKey;
+use selu_compiler::lock::{DiscoveryOutcome, FieldChange, Lock, Stale, ToolChange, ToolChangeKind};
+use selu_compiler::model::{InstanceKey, Policy};
 use selu_compiler::plan::Plan;
 use selu_runtime::apply::{self, Discovery, Report};
 use selu_runtime::discover::{Journal, describe};
@@ -146,16 +146,62 @@ fn discovered(printer: &Printer, key: &InstanceKey, discovery: &Discovery) -> Va
 }
 
 fn tool_change(change: &ToolChange) -> Value {
+    let (kind, policy, fields) = match &change.kind {
+        ToolChangeKind::Added(tool) => ("added", Some(tool.policy), Vec::new()),
+        ToolChangeKind::Removed(_) => ("removed", None, Vec::new()),
+        ToolChangeKind::Changed(fields) => ("changed", None, field_changes(fields)),
+    };
     json!({
         "instance": change.instance,
         "tool": change.tool,
-        "policy": change.policy,
+        "kind": kind,
+        "policy": policy,
+        "held": change.held,
+        "fields": fields,
     })
+}
+
+/// Path, old and new value, as text.
+type Values = (String, Option<String>, Option<String>);
+
+fn field_values(field: &FieldChange) -> Vec<Values> {
+    let policy = |policy: &Option<Policy>| policy.map(|policy| policy.to_string());
+    let one = |path: &str, old, new| vec![(path.to_owned(), old, new)];
+    match field {
+        FieldChange::Description { old, new } => {
+            one("description", Some(old.clone()), Some(new.clone()))
+        }
+        FieldChange::InputSchema(changes) => changes
+            .iter()
+            .map(|change| {
+                let text = |value: &Option<Value>| value.as_ref().map(ToString::to_string);
+                let path = format!("input_schema{}", change.pointer);
+                (path, text(&change.old), text(&change.new))
+            })
+            .collect(),
+        FieldChange::Recommended { old, new } => {
+            one("recommended_policy (shown, not applied)", policy(old), policy(new))
+        }
+        FieldChange::Policy { old, new } => {
+            one("policy", Some(old.to_string()), Some(new.to_string()))
+        }
+        FieldChange::TerminalOnSuccess { new } => {
+            one("terminal_on_success", Some((!new).to_string()), Some(new.to_string()))
+        }
+    }
+}
+
+fn field_changes(fields: &[FieldChange]) -> Vec<Value> {
+    fields
+        .iter()
+        .flat_map(field_values)
+        .map(|(path, old, new)| json!({ "path": path, "old": old, "new": new }))
+        .collect()
 }
 
 /// Says why a lock does not fit, every entry of it.
 pub(crate) fn stale_text(printer: &Printer, project: &str, stale: &[Stale]) -> Exit {
-    let reasons: Vec<String> = stale.iter().map(|one| format!("{one:?}")).collect();
+    let reasons: Vec<String> = stale.iter().map(ToString::to_string).collect();
     printer.say(&format!("selu.lock does not fit the directory, {} differences:", stale.len()));
     for reason in &reasons {
         printer.data(&format!("{}\n", shown(reason)));
@@ -216,7 +262,7 @@ impl Locking<'_> {
             let differs = loaded.lock.differs(&merged.lock);
             journal.save()?;
             if differs {
-                return Ok(self.differs(&merged.lock, &merged.changes, outcome));
+                return Ok(self.differs(&merged.changes, outcome));
             }
         } else {
             let written = loaded.lock.save(&merged.lock)?;
@@ -226,16 +272,16 @@ impl Locking<'_> {
             }
         }
         for change in &merged.changes {
-            printer.say(&tool_line(change));
+            printer.say(&tool_text(change));
         }
         Ok(outcome.show(printer, &plan.project, &merged.changes))
     }
 
     /// `--locked`, and what runs lists other tools than the lock (product.md 27).
-    fn differs(&self, _found: &Lock, changes: &[ToolChange], mut outcome: Outcome) -> Exit {
+    fn differs(&self, changes: &[ToolChange], mut outcome: Outcome) -> Exit {
         self.printer.say("--locked: what was discovered is not what selu.lock says; nothing was written");
         for change in changes {
-            self.printer.say(&tool_line(change));
+            self.printer.say(&tool_text(change));
         }
         if outcome.exit == Exit::Done {
             outcome.exit = Exit::Differs;
@@ -245,9 +291,28 @@ impl Locking<'_> {
     }
 }
 
-fn tool_line(change: &ToolChange) -> String {
-    let policy = change.policy.map_or("removed".to_owned(), |policy| policy.to_string());
-    format!("{} {}: {policy}", change.instance, shown(&change.tool))
+/// A changed tool field by field (product.md 27).
+fn tool_text(change: &ToolChange) -> String {
+    let head = |word: &str| format!("{} {}: {word}", change.instance, shown(&change.tool));
+    let mut text = match &change.kind {
+        ToolChangeKind::Added(tool) => head(&format!("new tool, policy `{}`", tool.policy)),
+        ToolChangeKind::Removed(_) => head("the tool is gone, and its policy with it"),
+        ToolChangeKind::Changed(fields) => {
+            let mut text = head("the tool has changed");
+            for (path, old, new) in fields.iter().flat_map(field_values) {
+                let value = |value: Option<String>| match value {
+                    Some(value) => shown(&value),
+                    None => "nothing".to_owned(),
+                };
+                text.push_str(&format!("\n  {}: {} → {}", shown(&path), value(old), value(new)));
+            }
+            text
+        }
+    };
+    if change.held {
+        text.push_str("\n  kept out of use until somebody accepts it (`[discovery] on_change = \"hold\"`)");
+    }
+    text
 }
 
 fn wire(discovery: &Discovery) -> DiscoveryOutcome {
