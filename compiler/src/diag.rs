@@ -4,6 +4,7 @@
 //! docs/diagnostics.md is generated from there. Codes are never reused.
 
 pub mod codes;
+pub mod render;
 
 use serde::Serialize;
 

@@ -13,6 +13,6 @@ mod contract;
 mod drift;
 mod gateway;
 mod hold;
-mod isolation;
+mod networks;
 mod volumes;
 mod world;

@@ -54,7 +54,10 @@ struct ChangeView {
     sign: &'static str,
     title: String,
     verb: &'static str,
+    /// Nothing but the headline.
     brief: bool,
+    /// Whether an empty line goes before it.
+    gap: bool,
     intent: Vec<ReasonView>,
     drift: Vec<ReasonView>,
 }
@@ -84,7 +87,7 @@ impl View {
                 },
             })
             .collect();
-        let instances = plan
+        let mut instances: Vec<InstanceView> = plan
             .instances
             .iter()
             .map(|(key, instance)| {
@@ -99,6 +102,7 @@ impl View {
                             title: escape(key.as_str()),
                             verb: "",
                             brief: false,
+                            gap: true,
                             intent: Vec::new(),
                             drift: Vec::new(),
                         },
@@ -113,11 +117,13 @@ impl View {
                 }
             })
             .collect();
-        let others = all
+        let mut others: Vec<ChangeView> = all
             .iter()
             .filter(|change| !matches!(change.subject, Subject::Instance(_)))
             .map(change_view)
             .collect();
+        close_gaps(instances.iter_mut().map(|instance| &mut instance.change));
+        close_gaps(others.iter_mut());
         Self {
             project: escape(&plan.project),
             agents,
@@ -128,6 +134,15 @@ impl View {
                 None => "Offline: nothing was compared with an engine.".to_owned(),
             },
         }
+    }
+}
+
+/// Headlines without anything below them stand close together.
+fn close_gaps<'a>(changes: impl Iterator<Item = &'a mut ChangeView>) {
+    let mut after_brief = false;
+    for change in changes {
+        change.gap = !(change.brief && after_brief);
+        after_brief = change.brief;
     }
 }
 
@@ -198,6 +213,7 @@ fn change_view(change: &Change) -> ChangeView {
         title,
         verb,
         brief: matches!(change.action, Action::NoOp | Action::Delete),
+        gap: true,
         intent: of(Cause::Intent),
         drift: of(Cause::Drift),
     }
@@ -223,7 +239,7 @@ fn in_units(path: &str, value: &str) -> Option<String> {
     const MIB: u64 = 1 << 20;
     match path.rsplit('.').next()? {
         "nano_cpus" => Some(format!("{} CPU", cores(number))),
-        field if field.ends_with("_bytes") && number > 0 && number % MIB == 0 => {
+        field if field.ends_with("_bytes") && number > 0 && number.is_multiple_of(MIB) => {
             Some(format!("{} MiB", number / MIB))
         }
         _ => None,
@@ -331,23 +347,32 @@ fn network(rules: &Network) -> Vec<String> {
         ],
         NetworkMode::Allowlist => {
             let mut lines = vec!["only these, over TCP:".to_owned()];
-            lines.extend(rules.hosts.iter().map(|host| {
-                let note = if is_literal(host) {
-                    " (an address: through the gateway's proxy only)"
-                } else {
-                    ""
-                };
-                format!("  {}{note}", escape(host))
-            }));
+            lines.extend(
+                rules
+                    .hosts
+                    .iter()
+                    .map(|host| format!("  {}{}", escape(host), remarks(host))),
+            );
             lines
         }
     }
 }
 
-/// N4: `192.0.2.1`, `192.0.2.1:443`, `[2001:db8::1]:443`.
-fn is_literal(host: &str) -> bool {
-    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
-    host.starts_with('[') || name.parse::<std::net::Ipv4Addr>().is_ok()
+/// What an entry means beyond its words (N2, N4).
+fn remarks(host: &str) -> &'static str {
+    // An IPv6 literal is bracketed, so a colon after the last bracket begins a port.
+    let after_literal = host.rfind(']').map_or(0, |at| at + 1);
+    let name = match host[after_literal..].find(':') {
+        Some(at) => &host[..after_literal + at],
+        None => host,
+    };
+    let is_literal = host.starts_with('[') || name.parse::<std::net::Ipv4Addr>().is_ok();
+    match (is_literal, name.len() == host.len()) {
+        (true, true) => " (any port; an address: through the gateway's proxy only)",
+        (true, false) => " (an address: through the gateway's proxy only)",
+        (false, true) => " (any port)",
+        (false, false) => "",
+    }
 }
 
 fn credential(credential: &Credential) -> String {

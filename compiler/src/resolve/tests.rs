@@ -299,6 +299,15 @@ fn a_local_image_without_a_folder_is_unreproducible_and_bound_to_its_id() {
 }
 
 #[test]
+fn a_local_image_whose_folder_is_gone_is_bound_to_nothing() {
+    let mut world = World::new();
+    world.image().digest = None;
+    world.lock_image(ImageKind::Local, None, Some(SOURCE));
+    assert_eq!(world.codes(), ["unreproducible-image"]);
+    assert_eq!(image(&world).reference.as_deref(), Some(IMAGE_ID));
+}
+
+#[test]
 fn a_missing_image_names_its_cure() {
     let mut world = World::new();
     world.observed.images.clear();
