@@ -14,5 +14,6 @@ mod drift;
 mod gateway;
 mod hold;
 mod networks;
+mod registry;
 mod volumes;
 mod world;
