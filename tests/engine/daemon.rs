@@ -34,25 +34,39 @@ pub(crate) fn inspect_network(name: &str) -> Value {
     serde_json::to_value(answer.unwrap()).unwrap()
 }
 
-/// Names of every container, network and volume on the engine, images with their tags: what `destroy` must leave as it
-/// was.
-pub(crate) fn everything() -> Vec<String> {
+/// Every container, network, volume and tagged image on the engine that is of one of `projects` or of no test at all:
+/// what `destroy` must leave as it was. Other tests come and go at the same time.
+pub(crate) fn everything(projects: &[&str]) -> Vec<String> {
     wait(async {
         let docker = connect();
+        let mut found: Vec<(String, HashMap<String, String>)> = Vec::new();
         let all = query::ListContainersOptions { all: true, ..Default::default() };
-        let mut names = Vec::new();
         for container in docker.list_containers(Some(all)).await.unwrap() {
-            names.extend(container.names.unwrap_or_default().into_iter().map(|name| format!("container {name}")));
+            let labels = container.labels.unwrap_or_default();
+            found.extend(container.names.unwrap_or_default().into_iter().map(|name| (format!("container {name}"), labels.clone())));
         }
         for network in docker.list_networks(None::<query::ListNetworksOptions>).await.unwrap() {
-            names.push(format!("network {}", network.name.unwrap_or_default()));
+            found.push((format!("network {}", network.name.unwrap_or_default()), network.labels.unwrap_or_default()));
         }
         for volume in docker.list_volumes(None::<query::ListVolumesOptions>).await.unwrap().volumes.unwrap_or_default() {
-            names.push(format!("volume {}", volume.name));
+            found.push((format!("volume {}", volume.name), volume.labels));
         }
         for image in docker.list_images(None::<query::ListImagesOptions>).await.unwrap() {
-            names.extend(image.repo_tags.into_iter().map(|tag| format!("image {tag}")));
+            for tag in image.repo_tags.iter().filter(|tag| !tag.contains("<none>")) {
+                found.push((format!("image {tag}"), image.labels.clone()));
+            }
         }
+        let project = |labels: &HashMap<String, String>| labels.get("dev.selu.project").cloned().unwrap_or_default();
+        let of_another_test = |name: &str, owner: &str| {
+            let ours = projects.iter().any(|project| owner == *project || name.contains(&format!("/{project}-")));
+            let of_a_test = owner.starts_with("t-") || owner.starts_with("engine-") || name.contains("selu-test");
+            of_a_test && !ours
+        };
+        let mut names: Vec<String> = found
+            .into_iter()
+            .filter(|(name, labels)| !of_another_test(name, &project(labels)))
+            .map(|(name, _)| name)
+            .collect();
         names.sort();
         names
     })

@@ -3,7 +3,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::IpAddr;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 
@@ -11,8 +11,11 @@ use crate::call::call;
 use crate::daemon;
 use crate::project::{TestProject, probe_binary, run};
 
-/// A process of the test's own, ended with it.
-struct Target(Child);
+/// A listener of the test's own, ended with it. Its output stays open: it says what it sees.
+struct Target {
+    child: Child,
+    _output: BufReader<ChildStdout>,
+}
 
 impl Target {
     /// Starts a listener, in a network namespace or on this host, and waits until it listens.
@@ -27,16 +30,17 @@ impl Target {
         };
         let mut child = command.arg(role).args(addresses).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        output.read_line(&mut line).unwrap();
         assert_eq!(line, "listening\n", "{role} {addresses:?}");
-        Self(child)
+        Self { child, _output: output }
     }
 }
 
 impl Drop for Target {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

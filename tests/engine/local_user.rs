@@ -18,7 +18,8 @@ fn as_nobody(program: &std::path::Path, arguments: &[&str]) -> crate::project::R
 
 #[test]
 fn another_local_user_reaches_no_capability_and_finds_no_secret() {
-    let canary = "c4n4ry-of-the-local-user-test";
+    // Made here, so that no file of the sources holds it.
+    let canary = &format!("canary{}{:?}", std::process::id(), std::time::SystemTime::now()).replace(|c: char| !c.is_alphanumeric(), "");
     let project = TestProject::new("user");
     project.probe("a", "probe", &["serve"], "tool_source: dynamic\ncredentials:\n  - {name: API_KEY, scope: system}\n");
     project.selu(&["build"]).expect(0);

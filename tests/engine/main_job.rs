@@ -24,7 +24,7 @@ fn a_directory_becomes_containers_whose_tools_are_discovered_locked_and_callable
     project.selu(&["build"]).expect(0);
     let planned = project.selu(&["plan", "--detailed-exitcode"]).expect(2);
     assert!(planned.stdout.contains("a/live") && planned.stdout.contains("b/fixed"), "{}", planned.stdout);
-    assert!(!daemon::everything().iter().any(|thing| thing.contains(&project.gateway())), "plan touches nothing");
+    assert!(!project.is_deployed(), "plan touches nothing");
     project.selu(&["apply", "-y"]).expect(0);
 
     let lock = project.read("selu.lock");
@@ -65,9 +65,9 @@ fn a_second_apply_makes_no_mutation() {
 fn lock_pins_and_discovers_and_leaves_nothing_running() {
     let project = two_agents("lock");
     project.selu(&["build"]).expect(0);
-    let before = daemon::everything();
+    let before = project.everything();
     project.selu(&["lock"]).expect(0);
-    assert_eq!(daemon::everything(), before);
+    assert_eq!(project.everything(), before);
     project.selu(&["lock", "--check"]).expect(0);
     let written = project.read("selu.lock");
     project.selu(&["lock"]).expect(0);
@@ -92,7 +92,7 @@ fn lock_check_names_what_is_stale_and_changes_nothing() {
     let said = format!("{}{}", refused.stdout, refused.stderr);
     assert!(said.contains("b/fixed") && said.contains("64"), "{said}");
     assert_eq!(project.read("selu.lock"), written, "neither writes (H02)");
-    assert!(!daemon::everything().iter().any(|thing| thing.contains(&project.gateway())));
+    assert!(!project.is_deployed());
 }
 
 #[test]
@@ -101,17 +101,18 @@ fn destroy_leaves_nothing_of_ours_and_everything_else_untouched() {
     project.probe("a", "space", &["serve"], "class: environment\nfilesystem: workspace\n");
     let bystander = two_agents("bystander");
     bystander.up();
+    let everything = || daemon::everything(&[&project.name, &bystander.name]);
     project.selu(&["build"]).expect(0);
-    let before = daemon::everything();
+    let before = everything();
     project.selu(&["apply", "-y"]).expect(0);
     let network = project.resident("a", "space", 1);
     call(&project.gateway(), &network, "write", &json!({"path": "/workspace/kept", "content": "data"}));
-    assert_ne!(daemon::everything(), before);
+    assert_ne!(everything(), before);
 
     project.selu(&["destroy"]).expect(1);
-    assert!(daemon::everything().iter().any(|thing| thing.contains(&network)), "no terminal and no -y: refused");
+    assert!(everything().iter().any(|thing| thing.contains(&network)), "no terminal and no -y: refused");
     project.selu(&["destroy", "-y"]).expect(0);
-    let left: Vec<String> = daemon::everything().into_iter().filter(|thing| !before.contains(thing)).collect();
+    let left: Vec<String> = everything().into_iter().filter(|thing| !before.contains(thing)).collect();
     assert_eq!(left.len(), 1, "the workspace holds data and stays (product.md 15): {left:?}");
     assert!(left[0].starts_with("volume "), "{left:?}");
 
@@ -119,7 +120,7 @@ fn destroy_leaves_nothing_of_ours_and_everything_else_untouched() {
     let kept = call(&project.gateway(), &project.resident("a", "space", 1), "read", &json!({"path": "/workspace/kept"}));
     assert_eq!(kept["value"], "data");
     project.selu(&["destroy", "-y", "--volumes"]).expect(0);
-    assert_eq!(daemon::everything(), before);
+    assert_eq!(everything(), before);
     bystander.selu(&["status"]).expect(0);
 }
 
@@ -138,7 +139,7 @@ fn a_changed_manifest_replaces_and_a_changed_limit_updates_in_place() {
     project.selu(&["apply", "-y"]).expect(0);
     let replaced = daemon::inspect(&project.resident("a", "probe", 2));
     assert_ne!(replaced["Id"], first);
-    assert!(!daemon::everything().iter().any(|thing| thing.contains(&project.resident("a", "probe", 1))), "the old one is gone");
+    assert!(!project.everything().iter().any(|thing| thing.contains(&project.resident("a", "probe", 1))), "the old one is gone");
     let written = call(&project.gateway(), &project.resident("a", "probe", 2), "write", &json!({"path": "/tmp/x", "content": ""}));
     assert_eq!(written["ok"], true);
 
@@ -151,7 +152,7 @@ fn a_bad_new_version_never_takes_a_working_capability_down() {
     let project = TestProject::new("bad");
     project.probe("a", "probe", &["serve"], STATIC);
     project.up();
-    let before = daemon::everything();
+    let before = project.everything();
     let working = daemon::inspect(&project.resident("a", "probe", 1))["Id"].clone();
     project.write(
         "agents/a/capabilities/probe/container/Dockerfile",
@@ -164,7 +165,7 @@ fn a_bad_new_version_never_takes_a_working_capability_down() {
     let seen = daemon::inspect(&project.resident("a", "probe", 1));
     assert_eq!(seen["Id"], working);
     assert_eq!(seen["State"]["Running"], true);
-    let after: Vec<String> = daemon::everything().into_iter().filter(|thing| !thing.starts_with("image ")).collect();
+    let after: Vec<String> = project.everything().into_iter().filter(|thing| !thing.starts_with("image ")).collect();
     let before: Vec<String> = before.into_iter().filter(|thing| !thing.starts_with("image ")).collect();
     assert_eq!(after, before, "the failed generation left nothing behind");
     let answer = call(&project.gateway(), &project.resident("a", "probe", 1), "read", &json!({"path": "/proc/self/comm"}));
@@ -236,7 +237,7 @@ fn allowlist_and_any_are_refused_before_anything_is_touched() {
         project.selu(&["plan"]).expect(0);
         let refused = project.selu(&["apply", "-y"]).expect(1);
         assert!(refused.stderr.contains("a/probe") && refused.stderr.contains(mode), "{}", refused.stderr);
-        assert!(!daemon::everything().iter().any(|thing| thing.contains(&project.gateway())));
+        assert!(!project.is_deployed());
     }
 }
 

@@ -1,6 +1,5 @@
 //! What a person is told when something fails: the message names the thing and the way out.
 
-use crate::daemon;
 use crate::project::TestProject;
 
 /// Applies a project whose one capability runs the given role; it must fail and leave nothing running.
@@ -11,7 +10,7 @@ fn failing(topic: &str, role: &[&str]) -> String {
     let failed = project.selu(&["apply", "-y", "--ready-timeout", "4"]);
     assert!(failed.code == 1 || failed.code == 3, "exit code {}\n{}", failed.code, failed.stderr);
     let resident = project.resident("a", "probe", 1);
-    assert!(!daemon::everything().iter().any(|thing| thing.contains(&resident)), "undone: {}", failed.stderr);
+    assert!(!project.everything().iter().any(|thing| thing.contains(&resident)), "undone: {}", failed.stderr);
     failed.stderr
 }
 
@@ -95,6 +94,7 @@ fn a_socket_without_permission_says_who_may() {
     let copy = folder.path().join("project/agents/a");
     std::fs::create_dir_all(&copy).unwrap();
     std::fs::write(folder.path().join("project/selu.toml"), "[project]\nname = \"closed\"\n").unwrap();
+    std::fs::write(copy.join("agent.yaml"), "id: a\nname: a\n").unwrap();
     let failed = crate::project::run(
         std::process::Command::new("setpriv")
             .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", "--"])

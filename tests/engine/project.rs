@@ -117,6 +117,16 @@ impl TestProject {
         format!("selu_{}_{agent}_{capability}_{generation}", self.name)
     }
 
+    /// What is on the engine, other tests' things left out.
+    pub(crate) fn everything(&self) -> Vec<String> {
+        crate::daemon::everything(&[&self.name])
+    }
+
+    /// Whether the engine has anything of this project but its images.
+    pub(crate) fn is_deployed(&self) -> bool {
+        self.everything().iter().any(|thing| thing.contains(&format!("selu_{}_", self.name)))
+    }
+
     /// The name of the gateway.
     pub(crate) fn gateway(&self) -> String {
         format!("selu_{}_gateway", self.name)
