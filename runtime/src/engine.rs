@@ -90,7 +90,7 @@ pub enum EngineError {
 }
 
 /// Takes short lines of progress. A name of its own: inside an async trait `Fn(&str)` would lose its free lifetime.
-pub type Progress = dyn Fn(&str) + Send + Sync;
+pub type Progress<'a> = dyn Fn(&str) + Send + Sync + 'a;
 
 /// How a process ended: its exit code and the last 4 KiB of its standard error.
 pub type Ended = Pin<Box<dyn Future<Output = EngineResult<(i64, String)>> + Send>>;
@@ -196,7 +196,7 @@ pub trait Engine: EngineView {
     async fn remove_image(&self, reference: &str) -> EngineResult<()>;
 
     /// Pulls `repository@digest`; `progress` gets short lines.
-    async fn pull(&self, reference: &str, progress: &Progress) -> EngineResult<()>;
+    async fn pull(&self, reference: &str, progress: &Progress<'_>) -> EngineResult<()>;
 
     /// Builds an image from a tar of its context, without network, tags it and gives it labels; `progress` gets the
     /// builder's lines.
@@ -206,7 +206,7 @@ pub trait Engine: EngineView {
         dockerfile: &str,
         tag: &str,
         labels: &Labels,
-        progress: &Progress,
+        progress: &Progress<'_>,
     ) -> EngineResult<()>;
 }
 

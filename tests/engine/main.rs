@@ -20,6 +20,8 @@ mod isolation;
 mod local_user;
 mod main_job;
 mod messages;
+mod networks;
 mod project;
+mod registry;
 mod volumes;
 mod world;

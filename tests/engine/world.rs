@@ -78,15 +78,9 @@ impl World {
     }
 
     pub(crate) fn network(&self, name: &str, number: u8) -> PlannedNetwork {
-        let base = number * 16;
-        let at = |last: u8| Ipv4Addr::new(10, 177, self.slice, base + last);
-        PlannedNetwork {
-            name: format!("selu_{}_{name}", self.project),
-            subnet: Ipv4Net::new(at(0), 28).unwrap(),
-            bridge: at(1),
-            capability: at(2),
-            gateway: at(14),
-        }
+        let first = Ipv4Addr::new(10, 177, self.slice, number * 16);
+        let subnet = Ipv4Net::new(first, 28).unwrap();
+        PlannedNetwork::new(format!("selu_{}_{name}", self.project), subnet)
     }
 
     pub(crate) fn labels(&self, role: &str) -> Labels {
@@ -209,6 +203,6 @@ pub(crate) fn docker_text(args: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

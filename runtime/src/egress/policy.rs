@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use selu_compiler::model::{InstanceKey, NetworkMode, is_id};
 use selu_compiler::plan::GatewayRule;
+use selu_compiler::plan::spec::POLICY_PROTOCOL;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 /// Version of the delivery's and the stored policy's form. The gateway's image bears it in its tag.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = POLICY_PROTOCOL;
 
 /// Largest delivery that is read, in bytes.
 pub const MAX_BYTES: u64 = 4 * 1024 * 1024;

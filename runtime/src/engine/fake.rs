@@ -392,7 +392,7 @@ impl Engine for Fake {
         call.leave(Ok(()))
     }
 
-    async fn pull(&self, reference: &str, progress: &Progress) -> EngineResult<()> {
+    async fn pull(&self, reference: &str, progress: &Progress<'_>) -> EngineResult<()> {
         let call = self.enter_write(format!("pull {reference}"))?;
         progress("pulling");
         let result = lock(&self.world).pull(&call, reference);
@@ -405,7 +405,7 @@ impl Engine for Fake {
         _dockerfile: &str,
         tag: &str,
         labels: &Labels,
-        progress: &Progress,
+        progress: &Progress<'_>,
     ) -> EngineResult<()> {
         let call = self.enter_write(format!("build {tag}"))?;
         progress("building");

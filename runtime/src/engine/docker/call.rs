@@ -8,17 +8,32 @@ use bollard::errors::Error;
 use super::Docker;
 use crate::engine::{EngineError, EngineResult};
 
-/// For listing and inspecting.
-pub(super) const LOOK: Duration = Duration::from_secs(20);
+/// How long each kind of call may take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// To say that it is there.
+    pub(super) ping: Duration,
+    /// Listing and inspecting.
+    pub(super) look: Duration,
+    /// Creating, starting, connecting and removing.
+    pub(super) act: Duration,
+    /// One answer of a registry through the engine.
+    pub(super) registry: Duration,
+    /// The next piece of a stream: a pull, a load, a build.
+    pub(super) next: Duration,
+}
 
-/// For creating, starting, connecting and removing.
-pub(super) const ACT: Duration = Duration::from_secs(60);
-
-/// For one answer of a registry through the engine.
-pub(super) const REGISTRY: Duration = Duration::from_secs(60);
-
-/// For the next piece of a stream: a pull, a load, a build, a log.
-pub(super) const NEXT: Duration = Duration::from_secs(300);
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            ping: Duration::from_secs(10),
+            look: Duration::from_secs(20),
+            act: Duration::from_secs(60),
+            registry: Duration::from_secs(60),
+            next: Duration::from_secs(300),
+        }
+    }
+}
 
 impl Docker {
     /// Runs one call within its limit; both name it in their errors.
@@ -102,8 +117,17 @@ pub(super) fn refusal(call: &str, status: u16, message: &str) -> EngineError {
         "no such network",
         "no such volume",
         "no such exec",
+        "manifest unknown",
+        "name unknown",
+        "repository name not known",
     ];
-    if status == 404 || says(&missing) {
+    // Who may not look is told 404 by some: that is no answer to whether it exists.
+    let forbidden = says(&[
+        "access denied",
+        "unauthorized",
+        "access to the resource is denied",
+    ]);
+    if !forbidden && (status == 404 || says(&missing)) {
         return EngineError::NotFound { call, message };
     }
     EngineError::Refused {
@@ -174,6 +198,20 @@ mod tests {
                 "unauthorized: incorrect username or password"
             ),
             EngineError::Refused { status: 500, .. }
+        ));
+    }
+
+    #[test]
+    fn what_may_not_be_seen_is_not_missing() {
+        let hidden =
+            "pull access denied for x, repository does not exist or may require 'docker login'";
+        assert!(matches!(
+            refusal("pull x", 404, hidden),
+            EngineError::Refused { status: 404, .. }
+        ));
+        assert!(matches!(
+            refusal("pull x", 0, "manifest unknown"),
+            EngineError::NotFound { .. }
         ));
     }
 

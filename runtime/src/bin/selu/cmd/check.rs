@@ -10,7 +10,9 @@ use crate::project::{has_errors, read};
 
 pub(crate) fn run(cli: &Cli, printer: &Printer, args: &Directory) -> anyhow::Result<Exit> {
     if cli.global.project.is_some() {
-        return Err(Ending::usage("check needs no --project: nothing on an engine is looked at").into());
+        return Err(
+            Ending::usage("check needs no --project: nothing on an engine is looked at").into(),
+        );
     }
     let sources = read(&args.dir)?;
     let checked = check(&sources);
@@ -26,7 +28,11 @@ pub(crate) fn run(cli: &Cli, printer: &Printer, args: &Directory) -> anyhow::Res
         }
         printer.json(&value);
     } else {
-        printer.data(&render::text(&checked.diagnostics, &sources, printer.color_out()));
+        printer.data(&render::text(
+            &checked.diagnostics,
+            &sources,
+            printer.color_out(),
+        ));
     }
     Ok(exit)
 }
