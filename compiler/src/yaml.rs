@@ -10,6 +10,8 @@ mod guard;
 pub mod node;
 pub mod scalar;
 
+use std::borrow::Cow;
+
 use camino::{Utf8Path, Utf8PathBuf};
 
 pub use guard::{MAX_BYTES, MAX_DEPTH, MAX_NODES};
@@ -119,11 +121,14 @@ struct Found<'a> {
 }
 
 /// The reference tokens of a JSON pointer, unescaped.
-fn tokens(pointer: &str) -> impl Iterator<Item = String> + '_ {
-    pointer
-        .split('/')
-        .skip(1)
-        .map(|token| token.replace("~1", "/").replace("~0", "~"))
+fn tokens(pointer: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    pointer.split('/').skip(1).map(|token| {
+        if token.contains('~') {
+            Cow::Owned(token.replace("~1", "/").replace("~0", "~"))
+        } else {
+            Cow::Borrowed(token)
+        }
+    })
 }
 
 /// A key as a JSON pointer's reference token.
