@@ -332,3 +332,19 @@ fn schedules_parse() {
         );
     }
 }
+
+#[test]
+fn the_examples_of_this_repository_compile() {
+    let examples = crate::fixture::repository().join("examples");
+    let mut seen = 0;
+    for entry in examples.read_dir_utf8().unwrap() {
+        let path = entry.unwrap().into_path();
+        if path.join("selu.toml").is_file() {
+            let checked = selu_compiler::check::check(&selu_compiler::source::read(&path));
+            let found = crate::fixture::lines(&checked);
+            assert!(checked.project.is_some(), "{path}: {found:?}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 0);
+}
