@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use camino::Utf8Path;
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span as EventSpan, Tag};
 
-use super::node::{Data, Entry, Node, Span};
+use super::node::{Data, Entry, Map, Node, Span};
 use super::scalar::{Kind, Scalar};
 use crate::diag::codes::{layout, yaml as codes};
 use crate::diag::{Code, Diagnostic, Place};
@@ -196,7 +196,7 @@ impl<'a> Guard<'a> {
                 seen,
                 merges,
                 ..
-            } => Data::Map(merge(entries, seen, merges)),
+            } => Data::Map(Map::new(merge(entries, seen, merges))),
         };
         self.finish(
             Built {
@@ -592,7 +592,7 @@ fn merge(mut entries: Vec<Entry>, seen: HashMap<String, Span>, merges: Vec<Node>
         let Data::Map(merged) = source.data else {
             continue;
         };
-        for entry in merged {
+        for entry in merged.into_entries() {
             if let std::collections::hash_map::Entry::Vacant(slot) = seen.entry(entry.key.clone()) {
                 slot.insert(entry.key_span);
                 entries.push(entry);
