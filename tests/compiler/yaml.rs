@@ -321,10 +321,10 @@ fn numbers_that_json_cannot_hold_are_errors_and_rewritten_ones_warnings() {
 
 #[test]
 fn many_findings_in_one_mapping_are_all_placed() {
-    let fields: String = (0..20_000)
+    let fields: String = (0..3_000)
         .map(|index| format!("zzzzz{index}: 1\n"))
         .collect();
     let found = check(&fields);
-    assert_eq!(found.len(), 20_000);
-    assert_eq!(found[19_999], "20002:1 warning unknown-field");
+    assert_eq!(found.len(), 3_000);
+    assert_eq!(found[2_999], "3002:1 warning unknown-field");
 }
