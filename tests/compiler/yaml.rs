@@ -442,3 +442,73 @@ fn a_scalar_that_serde_yaml_reads_otherwise_is_never_taken_in_silence() {
     }
     assert_eq!(silent, Vec::<String>::new());
 }
+
+#[test]
+fn no_text_makes_the_reader_panic_and_a_refusal_is_always_an_error() {
+    const SEED: &str = "\
+id: weather # a comment
+image: &image \"example.com/weather:1\"
+network: {mode: allowlist, hosts: ['*.example.com:443', a.example:80]}
+x-base: &base {type: string, description: |
+  text
+  }
+tools:
+  - name: forecast
+    description: >-
+      folded
+      text
+    input_schema:
+      type: object
+      properties: {city: {<<: *base}, days: {type: integer, default: 3}}
+";
+    let pieces = [
+        "&", "*", "!", "!!str ", "|", ">", "'", "\"", "\\", "%", "@", "`", "#", ",", "[", "]", "{",
+        "}", ": ", ":", "- ", "? ", "<<: ", "---\n", "...\n", "\n", "\t", "\r", "\0", "\u{feff}",
+        "\u{85}", "\u{2028}", "é", "𝄞", "~", "1e999", "  ", "&a", "*a", "*base", "\x1b[0m",
+    ];
+    // A fixed sequence: the same texts in every run.
+    let mut state: u64 = 0x2545_F491_4F6C_DD1D;
+    let mut next = |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % below as u64) as usize
+    };
+    for _ in 0..1_500 {
+        let mut text: Vec<char> = SEED.chars().collect();
+        for _ in 0..=next(4) {
+            let at = next(text.len() + 1);
+            match next(3) {
+                0 => {
+                    let piece = pieces[next(pieces.len())];
+                    text.splice(at..at, piece.chars());
+                }
+                1 => text.truncate(at.max(1)),
+                _ => {
+                    let end = (at + next(8)).min(text.len());
+                    text.drain(at.min(end)..end);
+                }
+            }
+        }
+        let text: String = text.into_iter().collect();
+        let (document, findings) = selu_compiler::yaml::read("manifest.yaml".into(), &text);
+        let refused = document.is_none();
+        assert!(!refused || !findings.is_empty(), "{text:?}");
+        let sources = selu_compiler::source::SourceSet {
+            kind: Some(selu_compiler::source::RootKind::Capability),
+            capabilities: vec![selu_compiler::source::CapabilityFolder {
+                path: "".into(),
+                manifest: Some(selu_compiler::source::SourceFile {
+                    path: "manifest.yaml".into(),
+                    text,
+                }),
+                prompts: Vec::new(),
+                container: None,
+            }],
+            ..Default::default()
+        };
+        let checked = selu_compiler::check::check(&sources);
+        assert!(!refused || checked.project.is_none());
+        selu_compiler::diag::render::text(&checked.diagnostics, &sources, true);
+    }
+}
