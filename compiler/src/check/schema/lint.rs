@@ -69,7 +69,12 @@ fn looks_like_property(location: &Location<'_>, value: &Value) -> bool {
 pub(super) fn enums(walk: &Walk<'_>) -> Vec<Problem> {
     let mut problems = Vec::new();
     for location in &walk.locations {
-        if location.map.get("type").and_then(Value::as_str) != Some("string") {
+        let types: Vec<&str> = match location.map.get("type") {
+            Some(Value::String(name)) => vec![name],
+            Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
+            _ => continue,
+        };
+        if !types.contains(&"string") {
             continue;
         }
         let values = location
@@ -88,8 +93,10 @@ pub(super) fn enums(walk: &Walk<'_>) -> Vec<Problem> {
             );
         for (keyword, place, value) in values {
             let kind = match value {
-                Value::Number(_) => "number",
-                Value::Bool(_) => "boolean",
+                Value::Number(_) if !types.contains(&"number") && !types.contains(&"integer") => {
+                    "number"
+                }
+                Value::Bool(_) if !types.contains(&"boolean") => "boolean",
                 _ => continue,
             };
             problems.push(

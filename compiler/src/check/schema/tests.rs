@@ -52,6 +52,10 @@ fn the_root_must_accept_an_object_i06() {
             json!({"allOf": [{"type": "object"}, {"type": "null"}]}),
             "schema-root ",
         ),
+        (
+            json!({"anyOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/a"}], "$defs": {"a": {"type": "null"}}}),
+            "schema-root ",
+        ),
         (json!({"enum": ["a"]}), "schema-root "),
         (json!({"const": 1}), "schema-root "),
         (
@@ -518,6 +522,13 @@ fn numbers_among_strings_are_an_error_a03() {
         found(&with(json!({"type": "string", "enum": ["a", null]}))),
         [""; 0]
     );
+    for (types, problems) in [
+        (json!(["string", "null"]), 1),
+        (json!(["string", "number"]), 0),
+    ] {
+        let value = with(json!({"type": types, "enum": ["a", 1.1]}));
+        assert_eq!(schema(&value).len(), problems, "{value}");
+    }
 }
 
 #[test]
@@ -544,6 +555,24 @@ fn references_that_fan_out_or_go_on_for_too_long_are_refused() {
         assert_eq!(problems[0].code.name, "schema-too-large");
         assert!(problems[0].pointer.starts_with("/$defs/d"));
     }
+}
+
+#[test]
+fn a_chain_within_the_bound_can_be_followed_at_every_level() {
+    let mut defs = serde_json::Map::new();
+    for index in 0..30 {
+        defs.insert(
+            format!("d{index:02}"),
+            json!({"$ref": format!("#/$defs/d{:02}", index + 1)}),
+        );
+    }
+    let deepest = (0..40).fold(json!(1), |inner, _| json!({"x": inner}));
+    defs.insert(
+        "d30".to_owned(),
+        json!({"type": "object", "properties": {"x": {"anyOf": [{"$ref": "#/$defs/d05"}, {"type": "integer"}]}}}),
+    );
+    let value = json!({"type": "object", "properties": {"x": {"$ref": "#/$defs/d05", "default": deepest}}, "$defs": defs});
+    assert_eq!(found(&value), [""; 0]);
 }
 
 #[test]

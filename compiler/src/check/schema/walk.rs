@@ -17,8 +17,8 @@ const REFERENCES: &[&str] = &["$ref", "$dynamicRef", "$recursiveRef"];
 /// over a few levels would make one check take for ever.
 const CHECKS_MAX: usize = 100_000;
 
-/// References in a row that stay at the same value: following them takes stack.
-const CHAIN_MAX: usize = 200;
+/// Subschemas in a row that stay at the same value: following them takes stack, at every level of that value.
+const CHAIN_MAX: usize = 32;
 
 /// A subschema that is an object.
 pub(super) struct Location<'a> {
