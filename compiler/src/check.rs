@@ -1,1 +1,173 @@
-//! check
+//! Sources → [`Checked`]: every rule that needs no engine, a rule family a file, all findings in one run.
+
+mod agent;
+mod capability;
+pub mod credential;
+pub mod discovered;
+pub mod image;
+pub mod network;
+mod place;
+pub mod schema;
+mod settings;
+mod shape;
+mod steps;
+pub mod tool;
+
+use std::collections::{BTreeMap, HashMap};
+
+use camino::Utf8Path;
+
+use crate::diag::codes::agent as codes;
+use crate::diag::{Diagnostic, Place, Severity};
+use crate::model::{Agent, InstanceKey, Origin, Project, Routing, ToolSource};
+use crate::source::{RootKind, SourceSet};
+use agent::Shared;
+use settings::Tools;
+
+/// The outcome of a check.
+#[derive(Debug)]
+pub struct Checked {
+    /// The project; `None` if any finding is an error.
+    pub project: Option<Project>,
+    /// All findings, by file, line and column.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Checks a whole source set. All findings of all files come in one run.
+pub fn check(sources: &SourceSet) -> Checked {
+    let mut diagnostics = sources.findings.clone();
+    let settings = sources
+        .settings
+        .as_ref()
+        .map(|file| settings::check(file, &mut diagnostics))
+        .unwrap_or_default();
+    let outcomes = sources.capabilities.iter().map(capability::check).collect();
+    let mut ids = HashMap::new();
+    let agents = if sources.kind == Some(RootKind::Capability) {
+        nameless(outcomes, &mut ids, &mut diagnostics)
+    } else {
+        agents(sources, outcomes, &mut ids, &mut diagnostics)
+    };
+    settings.targets(&instances(&ids, &agents), &mut diagnostics);
+    diagnostics
+        .sort_by(|a, b| (&a.place, a.code.id, &a.message).cmp(&(&b.place, b.code.id, &b.message)));
+    let wrong = sources.kind.is_none()
+        || diagnostics
+            .iter()
+            .any(|diagnostic| diagnostic.severity == Severity::Error);
+    let project = (!wrong).then(|| Project {
+        name: settings.name.clone().or_else(|| lone_id(sources, &agents)),
+        settings: settings.settings,
+        agents,
+    });
+    Checked {
+        project,
+        diagnostics,
+    }
+}
+
+/// Agent → ids of its capabilities, right or wrong.
+type Ids = HashMap<String, Vec<String>>;
+
+fn agents(
+    sources: &SourceSet,
+    outcomes: Vec<capability::Outcome>,
+    ids: &mut Ids,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> BTreeMap<String, Agent> {
+    let mut shared = Shared::new(outcomes, diagnostics);
+    let mut first: HashMap<String, Place> = HashMap::new();
+    let mut agents = BTreeMap::new();
+    for folder in &sources.agents {
+        let draft = agent::read(folder);
+        if let Some(first) = first.get(&draft.id) {
+            diagnostics.push(
+                Diagnostic::new(
+                    &codes::DUPLICATE_AGENT,
+                    draft.place.clone(),
+                    format!("there are two agents `{}`", draft.id),
+                )
+                .related(first.clone(), "the other one"),
+            );
+        } else {
+            first.insert(draft.id.clone(), draft.place.clone());
+        }
+        if let Some(agent) = draft.finish(&mut shared, ids, diagnostics) {
+            agents.insert(agent.id.clone(), agent);
+        }
+    }
+    shared.finish(diagnostics);
+    agents
+}
+
+/// L1: a capability that is compiled alone lives under the nameless agent.
+fn nameless(
+    outcomes: Vec<capability::Outcome>,
+    ids: &mut Ids,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> BTreeMap<String, Agent> {
+    let mut agents = BTreeMap::new();
+    for outcome in outcomes {
+        ids.insert(InstanceKey::NAMELESS.to_owned(), vec![outcome.id.clone()]);
+        diagnostics.extend(outcome.findings);
+        if let Some(capability) = outcome.capability {
+            let agent = Agent {
+                id: InstanceKey::NAMELESS.to_owned(),
+                name: String::new(),
+                origin: capability.origin.clone(),
+                routing: Routing::Auto,
+                own_model: false,
+                prompts: BTreeMap::new(),
+                capabilities: BTreeMap::from([(capability.id.clone(), capability)]),
+            };
+            agents.insert(agent.id.clone(), agent);
+        }
+    }
+    agents
+}
+
+/// The name of what is compiled without a project.
+fn lone_id(sources: &SourceSet, agents: &BTreeMap<String, Agent>) -> Option<String> {
+    let agent = agents.values().next()?;
+    match sources.kind? {
+        RootKind::Project => None,
+        RootKind::Agent => Some(agent.id.clone()),
+        RootKind::Capability => agent.capabilities.keys().next().cloned(),
+    }
+}
+
+/// Every instance with what is known of its tools.
+fn instances<'a>(
+    ids: &Ids,
+    agents: &'a BTreeMap<String, Agent>,
+) -> HashMap<InstanceKey, Tools<'a>> {
+    let mut instances = HashMap::new();
+    for (agent, capabilities) in ids {
+        for id in capabilities {
+            let capability = agents
+                .get(agent)
+                .and_then(|agent| agent.capabilities.get(id));
+            let tools = match capability.map(|capability| &capability.tools) {
+                Some(ToolSource::Static(tools)) => {
+                    Tools::Static(tools.iter().map(|tool| tool.name.as_str()).collect())
+                }
+                Some(ToolSource::Dynamic { .. }) | None => Tools::Open,
+            };
+            instances.insert(InstanceKey::new(agent, id), tools);
+        }
+    }
+    instances
+}
+
+/// A file or folder as a whole.
+fn whole(path: &Utf8Path) -> Place {
+    Place {
+        origin: Origin {
+            file: path.to_owned(),
+            line: 0,
+            column: 0,
+        },
+        length: 0,
+        path: String::new(),
+    }
+}

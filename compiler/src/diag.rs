@@ -4,6 +4,7 @@
 //! docs/diagnostics.md is generated from there. Codes are never reused.
 
 pub mod codes;
+pub mod render;
 
 use serde::Serialize;
 
@@ -118,6 +119,24 @@ impl Diagnostic {
     }
 }
 
+/// Text from a file or a container as a message shows it: characters that cannot be seen are escaped, so that nothing
+/// hides or reorders what a person reads, and what is too long ends in an ellipsis.
+pub fn shown(text: &str) -> String {
+    const LIMIT: usize = 120;
+    let mut out = String::new();
+    for (count, c) in text.chars().enumerate() {
+        if count == LIMIT {
+            out.push('…');
+            break;
+        }
+        match c {
+            '"' | '\'' | '\\' => out.push(c),
+            c => out.extend(c.escape_debug()),
+        }
+    }
+    out
+}
+
 /// A finding inside one value, before the place of that value is known: what the pure leaf checks return. The caller
 /// adds the place by looking up `pointer` below the value's own pointer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -134,4 +153,52 @@ pub struct Problem {
     pub help: Option<String>,
     /// As in [`Diagnostic::suggestion`].
     pub suggestion: Option<String>,
+}
+
+impl Problem {
+    /// A problem at the value itself; [`Self::at`] and [`Self::at_key`] move it.
+    pub fn new(code: &'static Code, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            pointer: String::new(),
+            at_key: false,
+            message: message.into(),
+            help: None,
+            suggestion: None,
+        }
+    }
+
+    /// Puts it at the value that `pointer` names.
+    #[must_use]
+    pub fn at(mut self, pointer: impl Into<String>) -> Self {
+        self.pointer = pointer.into();
+        self
+    }
+
+    /// Puts it at the key that `pointer` names.
+    #[must_use]
+    pub fn at_key(mut self, pointer: impl Into<String>) -> Self {
+        self.pointer = pointer.into();
+        self.at_key = true;
+        self
+    }
+
+    /// Adds the way out.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// Adds text that can be pasted over the place.
+    #[must_use]
+    pub fn suggest(mut self, suggestion: impl Into<String>) -> Self {
+        self.suggestion = Some(suggestion.into());
+        self
+    }
+
+    /// Whether it keeps the project from compiling.
+    pub fn is_error(&self) -> bool {
+        self.code.severity == Severity::Error
+    }
 }

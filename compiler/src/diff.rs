@@ -1,8 +1,39 @@
 //! Plan × Observed → [`ChangeSet`]: what apply has to do, and why, path by path.
+//!
+//! The spec label says whether a container was made for what is planned: if not, the difference is intent and the
+//! container is replaced, since an engine cannot change a label. If so, whatever differs is someone else's doing (drift):
+//! the engine changes it in place where it can, and the container is replaced where it cannot.
+
+mod fields;
+mod gateway;
+mod instance;
+mod order;
+mod orphans;
 
 use serde::{Deserialize, Serialize};
 
 use crate::model::InstanceKey;
+use crate::observed::Observed;
+use crate::plan::Plan;
+
+pub use instance::predecessors;
+pub(crate) use instance::{may_stay, residents};
+pub use order::dependencies;
+
+/// What apply has to do so that what is observed becomes what is planned. `plan` was resolved with the same `observed`.
+///
+/// Volumes hold data and are in no change (product.md 15).
+pub fn changes(plan: &Plan, observed: &Observed) -> ChangeSet {
+    let mut changes = Vec::new();
+    changes.extend(gateway::change(plan, observed));
+    for (key, planned) in &plan.instances {
+        changes.push(instance::change(plan, key, planned, observed));
+    }
+    changes.extend(orphans::changes(plan, observed, &changes));
+    ChangeSet {
+        changes: order::in_order(plan, changes),
+    }
+}
 
 /// The actions that lead from what is to what should be, in an order that apply may follow.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -53,9 +84,11 @@ pub enum Subject {
 pub enum Action {
     /// It does not exist.
     Create,
-    /// The engine can change it in place.
+    /// The engine can change it in place: limits, the restart setting, the gateway's attachments. It is started as well if
+    /// it does not run.
     Update,
-    /// A new one is made, made ready, and then the old one is removed (product.md 12).
+    /// A new one is made, made ready, and then the old ones ([`predecessors`]) are removed with their networks (product.md
+    /// 12). The gateway has one name for good and is removed first.
     Replace,
     /// It is right but stopped, paused or never started.
     Start,
@@ -90,3 +123,23 @@ pub enum Cause {
     /// The live object changed: its label is the planned hash, its fields are not.
     Drift,
 }
+
+impl Reason {
+    fn drift(path: impl Into<String>, old: Option<&str>, new: Option<&str>) -> Self {
+        Self {
+            path: path.into(),
+            old: old.map(str::to_owned),
+            new: new.map(str::to_owned),
+            cause: Cause::Drift,
+            forces_replace: false,
+        }
+    }
+
+    fn forcing(mut self) -> Self {
+        self.forces_replace = true;
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests;

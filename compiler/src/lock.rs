@@ -3,7 +3,20 @@
 //! These are the working types. The wire form, the canonical writer and the typed reasons why a lock is stale live in
 //! the submodules.
 
+mod entry;
+mod merge;
+mod read;
+mod stale;
+mod values;
+mod wire;
+mod write;
+
 use std::collections::BTreeMap;
+
+pub use merge::{DiscoveryOutcome, FieldChange, Merged, ToolChange, ToolChangeKind};
+pub use read::LockError;
+pub use stale::{Stale, stale};
+pub use values::{ValueChange, value_changes};
 
 use crate::model::{
     Class, CredentialScope, Filesystem, InstanceKey, Limits, Network, Policy, Sharing,
@@ -88,7 +101,8 @@ pub struct LockedTool {
     pub policy: Policy,
     /// Why it is that.
     pub policy_origin: PolicyOrigin,
-    /// Its author's recommendation; a changed one is shown, not applied, for a discovered tool (D3).
+    /// What a discovered tool recommended last; a changed one is shown, not applied (D3). `None` for static tools, whose
+    /// manifest says it, and where nothing was recommended.
     pub recommended: Option<Policy>,
     /// What the model reads.
     pub description: String,
@@ -106,3 +120,6 @@ pub enum ToolOrigin {
     /// Listed live.
     Discovered,
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,10 +2,17 @@
 //!
 //! Raw types, as written and with places, live in the submodules; [`crate::check`] turns them into these.
 
+pub mod agent;
+pub mod capability;
+pub mod schemas;
+pub mod settings;
+pub mod tool;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
 use camino::Utf8PathBuf;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// `agent/capability`, the key of an instance everywhere (L3). A capability compiled alone lives under the nameless
@@ -124,7 +131,7 @@ pub struct Settings {
 }
 
 /// What happens to a discovered tool that was added or changed (D3).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OnChange {
     /// It takes effect, as D3 says.
@@ -154,7 +161,7 @@ pub struct Agent {
 }
 
 /// How an agent's tools reach the model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Routing {
     /// Resolved by A4.
@@ -208,7 +215,7 @@ pub struct Capability {
 }
 
 /// `class`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Class {
     /// Stateless.
@@ -264,7 +271,9 @@ pub struct Tool {
 }
 
 /// What may be done with a tool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Policy {
     /// Never called.
@@ -297,7 +306,7 @@ pub struct Network {
 }
 
 /// N1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum NetworkMode {
     /// Nothing is reachable.
@@ -309,7 +318,7 @@ pub enum NetworkMode {
 }
 
 /// F1–F3.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Filesystem {
     /// Nothing is writable.
@@ -333,7 +342,7 @@ pub struct Sharing {
 }
 
 /// `sharing.mode`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SharingMode {
     /// One container per session.
@@ -357,7 +366,9 @@ pub struct Credential {
 }
 
 /// `credentials[*].scope`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum CredentialScope {
     /// One value for all.

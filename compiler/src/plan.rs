@@ -3,6 +3,10 @@
 //! Names, digests, limits, mounts and addresses are decided here. What only the world knows and could not be observed
 //! (an image that was never pulled, an engine that was not asked) is `None`, and then the plan cannot be applied.
 
+pub mod hash;
+pub mod names;
+pub mod spec;
+
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
@@ -28,7 +32,7 @@ pub struct Plan {
     pub agents: BTreeMap<String, PlannedAgent>,
     /// By key.
     pub instances: BTreeMap<InstanceKey, PlannedInstance>,
-    /// The project's gateway; `None` when there is no instance.
+    /// The project's gateway; `None` when there is no instance, or no engine was asked.
     pub gateway: Option<PlannedGateway>,
 }
 
@@ -124,7 +128,8 @@ pub struct PlannedImage {
     pub source: Option<String>,
     /// What the engine is told: `repository@sha256:…` or the image id. `None` while unknown.
     pub reference: Option<String>,
-    /// Whether the engine does not have it yet.
+    /// Whether the engine does not have it yet. Its VOLUMEs and labels are then unknown too, so the resident's spec is a
+    /// forecast: apply pulls, observes and plans again, and creates nothing while this is set.
     pub pull: bool,
     /// Local kind: whether the image says that it was built from `source` (`dev.selu.source`); `None` while unknown.
     pub built_from_source: Option<bool>,
@@ -160,7 +165,32 @@ pub struct PlannedContainer {
     pub spec_hash: String,
 }
 
+impl PlannedContainer {
+    /// The same container in another generation, and so under another name and at other addresses. The spec hash does
+    /// not depend on them.
+    pub(crate) fn in_generation(&self, generation: u64, name: &str, subnet: Ipv4Net) -> Self {
+        let network = PlannedNetwork::new(name.to_owned(), subnet);
+        let mut spec = self.spec.clone();
+        spec.dns = vec![network.gateway];
+        spec.labels
+            .insert(label::GENERATION.to_owned(), generation.to_string());
+        Self {
+            generation,
+            name: name.to_owned(),
+            network,
+            volumes: self.volumes.clone(),
+            spec,
+            spec_hash: self.spec_hash.clone(),
+        }
+    }
+}
+
 /// One internal network for one container (S2).
+///
+/// A subnet's lower half holds real addresses, its upper half the virtual ones of the gateway's DNS. Nothing in it is
+/// assigned by the engine's choice: bridge, capability and gateway have the first three addresses, and what the engine
+/// may hand out by itself, to a container that someone else attaches, is confined to
+/// [`PlannedNetwork::dynamic_range`], so that it can never take the gateway's address while the gateway is down (S9).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlannedNetwork {
@@ -176,11 +206,34 @@ pub struct PlannedNetwork {
     pub gateway: Ipv4Addr,
 }
 
+impl PlannedNetwork {
+    /// Lays out a subnet; ours have at least sixteen addresses.
+    pub fn new(name: String, subnet: Ipv4Net) -> Self {
+        let first = u32::from(subnet.network());
+        let at = |offset: u32| Ipv4Addr::from(first.saturating_add(offset));
+        Self {
+            name,
+            bridge: at(1),
+            capability: at(2),
+            gateway: at(3),
+            subnet,
+        }
+    }
+
+    /// The second quarter of the subnet: the only part from which the engine may take an address by itself. Neither a
+    /// static nor a virtual address is in it.
+    pub fn dynamic_range(&self) -> Ipv4Net {
+        let prefix = (self.subnet.prefix_len() + 2).min(32);
+        let first = u32::from(self.subnet.network()).saturating_add(1 << (32 - prefix));
+        Ipv4Net::new_assert(Ipv4Addr::from(first), prefix)
+    }
+}
+
 /// A volume that holds data: never removed without being asked for by name (product.md 15).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlannedVolume {
-    /// `selu_<hash of project, instance, session, path>` (X3): 32 hex digits.
+    /// `selu_` and 32 hex digits, a hash of project, instance, user, session and path (X3).
     pub name: String,
     /// `workspace` or `cache`.
     pub purpose: String,
@@ -288,8 +341,13 @@ pub mod label {
     pub const SPEC: &str = "dev.selu.spec";
     /// The generation.
     pub const GENERATION: &str = "dev.selu.generation";
-    /// What an object is for: `resident`, `gateway`, `hold`, `discovery`, `workspace`, `cache`, `policy`.
+    /// What an object is for: `resident`, `gateway`, `hold`, `discovery`, `helper`, `workspace`, `cache`, `policy`.
     pub const ROLE: &str = "dev.selu.role";
+    /// The rules that a container runs under and that its settings cannot show, as canonical JSON
+    /// ([`super::hash::RunRules`]): it lets a plan name old values. Only [`SPEC`] decides.
+    pub const RULES: &str = "dev.selu.rules";
+    /// What all of them begin with.
+    pub const PREFIX: &str = "dev.selu.";
     /// On an image that `selu build` made: the hash of its folder. The only one of ours that an image may bear (W6).
     pub const SOURCE: &str = "dev.selu.source";
 }

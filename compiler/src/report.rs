@@ -1,1 +1,79 @@
-//! report
+//! Plans for people and for programs.
+
+mod escape;
+mod view;
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Serde;
+use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value};
+use serde::Serialize;
+
+use crate::diff::ChangeSet;
+use crate::plan::Plan;
+
+pub use escape::escape;
+pub(crate) use view::cores;
+
+const PLAN_TEXT: &str = include_str!("report/plan.txt");
+
+/// Steps that a template may take: far more than the largest plan needs, and an end all the same.
+const FUEL: u64 = 50_000_000;
+
+/// Why a report could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// A template failed.
+    #[error("the report's template failed")]
+    Template(#[from] minijinja::Error),
+    /// A value has no JSON form.
+    #[error("the report has no JSON form")]
+    Json(#[from] serde_json::Error),
+}
+
+/// The plan as text for a terminal or a log: no colour, no cursor movement, control and zero-width characters escaped.
+/// Without `changes` (offline) it says what is planned and that nothing was compared.
+pub fn plan_text(plan: &Plan, changes: Option<&ChangeSet>) -> Result<String, ReportError> {
+    let mut environment = Environment::empty();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    // Values are escaped for a terminal where the view is built, which no template can forget.
+    environment.set_auto_escape_callback(|_| AutoEscape::None);
+    let mut syntax = SyntaxConfig::builder();
+    syntax
+        .trim_blocks(true)
+        .lstrip_blocks(true)
+        .keep_trailing_newline(true);
+    environment.set_syntax(syntax.build()?);
+    environment.set_fuel(Some(FUEL));
+    environment.add_template("plan.txt", PLAN_TEXT)?;
+    let view = view::View::new(plan, changes);
+    Ok(environment
+        .get_template("plan.txt")?
+        .render(Value::from(Serde(view)))?)
+}
+
+/// The plan as JSON, with a `format_version` (see [`crate::plan::FORMAT_VERSION`]): `{format_version, plan, changes}`,
+/// `changes` null where nothing was compared.
+pub fn plan_json(plan: &Plan, changes: Option<&ChangeSet>) -> Result<String, ReportError> {
+    #[derive(Serialize)]
+    struct Document<'a> {
+        format_version: &'a str,
+        plan: &'a Plan,
+        changes: Option<&'a ChangeSet>,
+    }
+    let document = Document {
+        format_version: &plan.format_version,
+        plan,
+        changes,
+    };
+    let mut text = serde_json::to_string_pretty(&document)?;
+    text.push('\n');
+    Ok(text)
+}
+
+/// One line that counts: `Plan: 2 to create, 1 to replace.`, or that there is nothing to do.
+pub fn summary(changes: &ChangeSet) -> String {
+    view::summary(changes)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,244 @@
-//! resolve
+//! Project, lock and observed facts → [`Plan`].
+//!
+//! Everything that apply does is decided here. Without observed facts the plan says what directory and lock say, and has
+//! no resident: no address, no generation, no image that only the world knows.
+
+mod image;
+mod resident;
+mod subnets;
+mod tools;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::diag::codes::plan as code;
+use crate::diag::{Diagnostic, Place, Severity};
+use crate::lock::{Lock, LockedInstance};
+use crate::model::{
+    Agent, Capability, ImageReference, InstanceKey, Origin, Project, ToolSource, is_id,
+};
+use crate::observed::Observed;
+use crate::plan::{FORMAT_VERSION, ImageKind, Plan, PlannedAgent, PlannedInstance, names, spec};
+
+/// A plan and what there is to say about it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resolved {
+    /// `None` if any finding is an error: half a plan is never shown as one.
+    pub plan: Option<Plan>,
+    /// In no particular order.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Generations whose names are looked up beforehand. A later one that someone else holds is refused by the engine when
+/// it is created, which is before anything of ours is replaced.
+const FORESEEN_GENERATIONS: u64 = 32;
+
+/// Decides what should exist.
+pub fn resolve(project: &Project, lock: Option<&Lock>, observed: Option<&Observed>) -> Resolved {
+    let mut findings = Vec::new();
+    let plan = match project.name.as_deref() {
+        Some(name) if is_id(name) => Some(plan(name, project, lock, observed, &mut findings)),
+        name => {
+            let message = match name {
+                Some(name) => format!("`{name}` is not a valid project name"),
+                None => "the project has no name".to_owned(),
+            };
+            let place = project_place();
+            findings.push(Diagnostic::new(&code::PROJECT_WITHOUT_NAME, place, message));
+            None
+        }
+    };
+    let failed = findings
+        .iter()
+        .any(|finding| finding.severity == Severity::Error);
+    Resolved {
+        plan: plan.filter(|_| !failed),
+        diagnostics: findings,
+    }
+}
+
+/// Names of containers, networks and volumes that a plan may use: what the engine is asked about, to find those that
+/// belong to someone else (F08). Sorted; empty for a project without a valid name, which has no plan.
+pub fn wanted_names(project: &Project) -> Vec<String> {
+    let Some(name) = project.name.as_deref().filter(|name| is_id(name)) else {
+        return Vec::new();
+    };
+    let mut wanted = BTreeSet::new();
+    for (key, _, capability) in project.instances() {
+        wanted.insert(names::gateway(name));
+        wanted.extend(
+            (1..=FORESEEN_GENERATIONS).map(|generation| names::resident(name, &key, generation)),
+        );
+        let volumes = spec::resident_volumes(name, &key, capability);
+        wanted.extend(volumes.into_values().map(|volume| volume.name));
+    }
+    wanted.into_iter().collect()
+}
+
+/// Each distinct reference, by the text that the manifests have (I0): what engine and registry are asked about. The
+/// answers go into [`Observed::images`] under that text.
+pub fn image_references(project: &Project) -> BTreeMap<String, ImageReference> {
+    project
+        .instances()
+        .map(|(_, _, capability)| (capability.image.written.clone(), capability.image.clone()))
+        .collect()
+}
+
+/// What the lock or a manifest pins, as an engine is asked for it: `repository@sha256:…`, or the id of a local image. The
+/// engine's answers go into [`Observed::images`] under that text, too; the registry need not be asked.
+pub fn pinned_references(project: &Project, lock: Option<&Lock>) -> BTreeSet<String> {
+    let mut pinned = BTreeSet::new();
+    for (key, _, capability) in project.instances() {
+        let locked = locked(lock, &key).map(|locked| &locked.image);
+        let locked = image::lock_pin(capability, locked);
+        match (&capability.image.digest, locked) {
+            (Some(digest), _) => {
+                pinned.insert(image::by_digest(&capability.image, digest));
+            }
+            (None, Some(locked)) => {
+                pinned.extend(locked.digest.as_ref().map(|digest| match locked.kind {
+                    ImageKind::Local => digest.clone(),
+                    ImageKind::Registry | ImageKind::Unknown => {
+                        image::by_digest(&capability.image, digest)
+                    }
+                }));
+            }
+            (None, None) => {}
+        }
+    }
+    pinned
+}
+
+fn plan(
+    name: &str,
+    project: &Project,
+    lock: Option<&Lock>,
+    observed: Option<&Observed>,
+    findings: &mut Vec<Diagnostic>,
+) -> Plan {
+    let mut instances = BTreeMap::new();
+    let mut content = BTreeMap::new();
+    for (key, _, capability) in project.instances() {
+        let locked = locked(lock, &key);
+        let pinned = image::pin(
+            &key,
+            capability,
+            locked.map(|locked| &locked.image),
+            observed,
+            findings,
+        );
+        if let Some(observed) = observed {
+            check_cores(&key, capability, observed, findings);
+        }
+        let instance = PlannedInstance {
+            origin: capability.origin.clone(),
+            image: pinned.image,
+            class: capability.class,
+            filesystem: capability.filesystem,
+            cache: capability.cache,
+            sharing: capability.sharing.clone(),
+            limits: capability.limits.clone(),
+            network_rules: capability.network.clone(),
+            credentials: capability.credentials.clone(),
+            prompts: hashes(&capability.prompts),
+            discovery_tool: match &capability.tools {
+                ToolSource::Static(_) => None,
+                ToolSource::Dynamic { discovery_tool } => Some(discovery_tool.clone()),
+            },
+            tools: tools::planned(project, &key, capability, locked),
+            resident: None,
+        };
+        content.insert(key.clone(), pinned.content);
+        instances.insert(key, instance);
+    }
+    tools::check_policies(project, lock, &instances, findings);
+    let agents = project
+        .agents
+        .iter()
+        .map(|(id, agent)| (id.clone(), planned_agent(agent, &instances)))
+        .collect();
+    let gateway = observed.and_then(|observed| {
+        for warning in &observed.engine.warnings {
+            let message = format!("the engine says: {}", warning.trim_end_matches('.'));
+            findings.push(Diagnostic::new(
+                &code::ENGINE_WARNING,
+                project_place(),
+                message,
+            ));
+        }
+        resident::place_all(name, project, observed, &content, &mut instances, findings)
+    });
+    Plan {
+        format_version: FORMAT_VERSION.to_owned(),
+        project: name.to_owned(),
+        agents,
+        instances,
+        gateway,
+    }
+}
+
+fn planned_agent(
+    agent: &Agent,
+    instances: &BTreeMap<InstanceKey, PlannedInstance>,
+) -> PlannedAgent {
+    PlannedAgent {
+        origin: agent.origin.clone(),
+        name: agent.name.clone(),
+        routing: tools::routing(agent, instances),
+        prompts: hashes(&agent.prompts),
+    }
+}
+
+fn hashes(prompts: &BTreeMap<String, crate::model::Prompt>) -> BTreeMap<String, String> {
+    prompts
+        .iter()
+        .map(|(file, prompt)| (file.clone(), prompt.hash.clone()))
+        .collect()
+}
+
+/// R1: the engine refuses a container with more cores than its host has.
+fn check_cores(
+    key: &InstanceKey,
+    capability: &Capability,
+    observed: &Observed,
+    findings: &mut Vec<Diagnostic>,
+) {
+    let cores = observed.engine.cpus;
+    if capability.limits.nano_cpus > cores.saturating_mul(1_000_000_000) {
+        let place = place(&capability.origin, "resources.max_cpu_fraction");
+        let message = format!(
+            "{key}: a limit of {} cores is above the {cores} of the engine's host",
+            crate::report::cores(capability.limits.nano_cpus)
+        );
+        findings.push(Diagnostic::new(&code::CPU_ABOVE_ENGINE, place, message));
+    }
+}
+
+fn locked<'a>(lock: Option<&'a Lock>, key: &InstanceKey) -> Option<&'a LockedInstance> {
+    lock.and_then(|lock| lock.instances.get(key))
+}
+
+fn place(origin: &Origin, path: &str) -> Place {
+    Place {
+        origin: origin.clone(),
+        length: 1,
+        path: path.to_owned(),
+    }
+}
+
+/// The project's folder as a whole.
+fn project_place() -> Place {
+    Place {
+        origin: Origin {
+            file: ".".into(),
+            line: 0,
+            column: 0,
+        },
+        length: 0,
+        path: String::new(),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;

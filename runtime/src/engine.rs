@@ -4,6 +4,9 @@
 //! anything is a matter of types (product.md 3). [`Engine`] can act. Every call has a time limit and names itself in its
 //! error. "Already in that state" answers (304, 404 on removal) are success, and nothing else is (F16).
 
+pub mod docker;
+pub mod fake;
+
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::pin::Pin;
@@ -86,6 +89,12 @@ pub enum EngineError {
     },
 }
 
+/// Takes short lines of progress. A name of its own: inside an async trait `Fn(&str)` would lose its free lifetime.
+pub type Progress = dyn Fn(&str) + Send + Sync;
+
+/// How a process ended: its exit code and the last 4 KiB of its standard error.
+pub type Ended = Pin<Box<dyn Future<Output = EngineResult<(i64, String)>> + Send>>;
+
 /// Result of an engine call.
 pub type EngineResult<T> = Result<T, EngineError>;
 
@@ -137,8 +146,19 @@ pub trait Engine: EngineView {
     /// Removes a volume.
     async fn remove_volume(&self, name: &str) -> EngineResult<()>;
 
-    /// Creates a container in one network with a static address, and does not start it. `open_stdin` keeps its standard
-    /// input open until the first attached client leaves (the hold).
+    /// Hands a new volume the owner and mode that `image` has at `path`: the engine copies them when a container is
+    /// created with it, so the helper is created and removed and never runs (F4). A volume with content stays as it is.
+    async fn seed_volume(
+        &self,
+        volume: &str,
+        image: &str,
+        path: &str,
+        labels: &Labels,
+    ) -> EngineResult<()>;
+
+    /// Creates a container in one network with a static address, and does not start it. The network `none` leaves it
+    /// with its loopback alone. `open_stdin` keeps its standard input open until the first attached client leaves (the
+    /// hold).
     async fn create_container(
         &self,
         name: &str,
@@ -157,6 +177,9 @@ pub trait Engine: EngineView {
     /// Removes a container with its anonymous volumes, running or not.
     async fn remove_container(&self, name: &str) -> EngineResult<()>;
 
+    /// Removes a container by id if it does not run, in one step; says whether it is gone.
+    async fn remove_ended(&self, id: &str) -> EngineResult<bool>;
+
     /// Changes in place what the engine can change: memory, CPU, pids, restart.
     async fn update_container(&self, name: &str, spec: &ContainerSpec) -> EngineResult<()>;
 
@@ -173,11 +196,7 @@ pub trait Engine: EngineView {
     async fn remove_image(&self, reference: &str) -> EngineResult<()>;
 
     /// Pulls `repository@digest`; `progress` gets short lines.
-    async fn pull(
-        &self,
-        reference: &str,
-        progress: &(dyn Fn(&str) + Send + Sync),
-    ) -> EngineResult<()>;
+    async fn pull(&self, reference: &str, progress: &Progress) -> EngineResult<()>;
 
     /// Builds an image from a tar of its context, without network, tags it and gives it labels; `progress` gets the
     /// builder's lines.
@@ -187,7 +206,7 @@ pub trait Engine: EngineView {
         dockerfile: &str,
         tag: &str,
         labels: &Labels,
-        progress: &(dyn Fn(&str) + Send + Sync),
+        progress: &Progress,
     ) -> EngineResult<()>;
 }
 
@@ -197,6 +216,6 @@ pub struct Pipe {
     pub output: Pin<Box<dyn AsyncRead + Send>>,
     /// Its standard input; dropping or shutting it down ends the input.
     pub input: Pin<Box<dyn AsyncWrite + Send>>,
-    /// Resolves once the process has ended: its exit code and the last 4 KiB of its standard error.
-    pub ended: Pin<Box<dyn Future<Output = EngineResult<(i64, String)>> + Send>>,
+    /// Resolves once the process has ended.
+    pub ended: Ended,
 }

@@ -3,4 +3,18 @@
 //! Everything that touches the world is here: engines, gRPC, the gateway, secrets. What to do is never decided here;
 //! the plan says it (house rule 1).
 
+pub mod apply;
+pub mod discover;
+pub mod egress;
 pub mod engine;
+pub mod events;
+pub mod gateway;
+pub mod hold;
+pub mod invoke;
+pub mod lockfile;
+pub mod observe;
+mod pins;
+pub mod secrets;
+pub mod stop;
+#[cfg(test)]
+mod testing;

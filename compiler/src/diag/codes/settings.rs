@@ -1,6 +1,104 @@
 //! selu.toml: SELU0901–SELU0999.
 
-use crate::diag::Code;
+use crate::diag::{Code, Severity};
 
 /// The codes of this family.
-pub static ALL: &[&Code] = &[];
+pub static ALL: &[&Code] = &[
+    &SYNTAX,
+    &UNKNOWN_SETTING,
+    &BAD_KEY,
+    &NOT_AN_INSTANCE,
+    &BAD_SUBNETS,
+    &BAD_HOST,
+    &BAD_PREPARE,
+];
+
+/// `toml-syntax`.
+pub static SYNTAX: Code = Code {
+    id: "SELU0901",
+    name: "toml-syntax",
+    severity: Severity::Error,
+    rules: &[],
+    cause: "The text is not TOML.",
+    cure: "Fix the line that the message names.",
+    example: "[project
+",
+};
+
+/// `unknown-setting`.
+pub static UNKNOWN_SETTING: Code = Code {
+    id: "SELU0902",
+    name: "unknown-setting",
+    severity: Severity::Error,
+    rules: &[],
+    cause: "selu.toml holds a key that is not known. A misspelt policy or setting would be ignored.",
+    cure: "Use the name that the message suggests, or remove it.",
+    example: r#"[project]
+nam = "demo"
+"#,
+};
+
+/// `bad-instance-key`.
+pub static BAD_KEY: Code = Code {
+    id: "SELU0903",
+    name: "bad-instance-key",
+    severity: Severity::Error,
+    rules: &["L3"],
+    cause: "An instance is named `agent/capability`, and a tool in `[policy]` `agent/capability/tool`.",
+    cure: "Write the key in that form, in quotes.",
+    example: r#"[policy]
+"weather" = "ask"
+"#,
+};
+
+/// `setting-without-target`.
+pub static NOT_AN_INSTANCE: Code = Code {
+    id: "SELU0904",
+    name: "setting-without-target",
+    severity: Severity::Warning,
+    rules: &["L3"],
+    cause: "A setting names an instance or a tool that the project does not have. It has no effect.",
+    cure: "Correct the name, or remove the line.",
+    example: r#"[policy]
+"helper/wether/forecast" = "ask"
+"#,
+};
+
+/// `bad-subnets`.
+pub static BAD_SUBNETS: Code = Code {
+    id: "SELU0905",
+    name: "bad-subnets",
+    severity: Severity::Error,
+    rules: &[],
+    cause: "`[engine] subnets` is the private IPv4 range that the networks of containers are cut from, such as `10.213.0.0/16`, with a prefix between 8 and 24.",
+    cure: "Write such a range.",
+    example: r#"[engine]
+subnets = "10.0.0.1"
+"#,
+};
+
+/// `bad-engine-host`.
+pub static BAD_HOST: Code = Code {
+    id: "SELU0906",
+    name: "bad-engine-host",
+    severity: Severity::Error,
+    rules: &[],
+    cause: "`[engine] host` is an engine's address: `unix://`, `tcp://`, `http://`, `https://`, `ssh://` or `npipe://` and what follows.",
+    cure: "Write such an address.",
+    example: r#"[engine]
+host = "localhost"
+"#,
+};
+
+/// `empty-command`.
+pub static BAD_PREPARE: Code = Code {
+    id: "SELU0907",
+    name: "empty-command",
+    severity: Severity::Error,
+    rules: &[],
+    cause: "`prepare` is a command and its words; it is empty.",
+    cure: "Write the command, or remove the line.",
+    example: r#"[build."helper/weather"]
+prepare = []
+"#,
+};

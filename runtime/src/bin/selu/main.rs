@@ -1,2 +1,129 @@
-//! x
-fn main() {}
+//! The `selu` binary: a thin shell over the runtime.
+
+mod args;
+mod cmd;
+mod exit;
+mod held;
+mod hints;
+mod outcome;
+mod printer;
+mod project;
+mod usage;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use selu_runtime::stop::Stop;
+use tokio::signal::unix::{SignalKind, signal};
+
+use args::{Cli, Command};
+use exit::Exit;
+use printer::Printer;
+
+fn main() -> ExitCode {
+    // The gateway's roles come before everything else: they run in an empty container, with no terminal and no threads
+    // (S7).
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let Some((role, rest)) = arguments.split_first()
+        && role == "gateway"
+    {
+        return selu_runtime::egress::main(rest);
+    }
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage::report(&error, &arguments).into(),
+    };
+    start_tracing(cli.global.verbose);
+    let printer = Printer::new(cli.global.format);
+    let exit = match run(&cli, &printer) {
+        Ok(exit) => exit,
+        Err(error) => {
+            let exit = Exit::of(&error);
+            printer.error(&error, exit);
+            exit
+        }
+    };
+    exit.into()
+}
+
+fn run(cli: &Cli, printer: &Printer) -> anyhow::Result<Exit> {
+    // Commands that need no engine need no runtime either.
+    match &cli.command {
+        Command::Check(args) => return cmd::check::run(cli, printer, args),
+        Command::Schema(args) => return cmd::schema::run(printer, args),
+        _ => {}
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
+    let stop = Stop::default();
+    let result = runtime.block_on(async {
+        let signals = listen(stop.clone())?;
+        let result = dispatch(cli, printer, &stop).await;
+        signals.abort();
+        result
+    });
+    // A prompt may still wait for a line on standard input; it must not keep the process.
+    runtime.shutdown_background();
+    result
+}
+
+async fn dispatch(cli: &Cli, printer: &Printer, stop: &Stop) -> anyhow::Result<Exit> {
+    let changing = async {
+        match &cli.command {
+            Command::Apply(args) => Some(cmd::apply::run(cli, printer, stop, args).await),
+            Command::Lock(args) => Some(cmd::lock::run(cli, printer, stop, args).await),
+            Command::Destroy(args) => Some(cmd::destroy::run(cli, printer, stop, args).await),
+            Command::Build(args) => Some(cmd::build::run(cli, printer, stop, args).await),
+            _ => None,
+        }
+    };
+    if let Some(result) = changing.await {
+        return result;
+    }
+    // What only looks leaves nothing to be tidied up.
+    let looking = async {
+        match &cli.command {
+            Command::Plan(args) => cmd::plan::run(cli, printer, args).await,
+            Command::Status(args) => cmd::status::run(cli, printer, args).await,
+            Command::Tools(args) => cmd::tools::run(cli, printer, args),
+            Command::Check(args) => cmd::check::run(cli, printer, args),
+            Command::Schema(args) => cmd::schema::run(printer, args),
+            Command::Apply(_) | Command::Lock(_) | Command::Destroy(_) | Command::Build(_) => {
+                Ok(Exit::Done)
+            }
+        }
+    };
+    tokio::select! {
+        result = looking => result,
+        () = stop.wait() => Ok(Exit::Interrupted),
+    }
+}
+
+/// Turns the signals that ask a program to end into a wish that the work at hand sees.
+fn listen(stop: Stop) -> anyhow::Result<tokio::task::JoinHandle<()>> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    Ok(tokio::spawn(async move {
+        loop {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+            stop.request();
+        }
+    }))
+}
+
+fn start_tracing(verbose: bool) {
+    let fallback = if verbose { "selu_runtime=debug,selu=debug" } else { "off" };
+    let filter = tracing_subscriber::EnvFilter::try_from_env("SELU_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(fallback));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .without_time()
+        .init();
+}

@@ -1,0 +1,243 @@
+//! agent.yaml: Raw → [`Agent`] (section 3), and which capabilities an agent has (L2, L3).
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::capability::{self, Outcome};
+use super::place::{self, Nearest};
+use super::shape::{self, Unknown};
+use super::steps;
+use crate::diag::codes::{agent as codes, layout};
+use crate::diag::{Diagnostic, Place, Severity};
+use crate::model::agent::RawAgent;
+use crate::model::{Agent, Capability, Routing, schemas};
+use crate::source::{AgentFolder, SourceFile};
+use crate::yaml::{self, Document};
+
+/// An agent before the shared capabilities are known.
+pub(super) struct Draft<'a> {
+    folder: &'a AgentFolder,
+    /// Its id; the folder's name where agent.yaml gives none.
+    pub(super) id: String,
+    /// Where the id is written, or the folder.
+    pub(super) place: Place,
+    /// agent.yaml, where it can be read.
+    file: Option<(Document, RawAgent)>,
+    /// Its own capabilities.
+    pub(super) own: Vec<Outcome>,
+    pub(super) findings: Vec<Diagnostic>,
+}
+
+/// Reads one folder with its own capabilities.
+pub(super) fn read(folder: &AgentFolder) -> Draft<'_> {
+    let mut draft = Draft {
+        folder,
+        id: folder.path.file_name().unwrap_or_default().to_owned(),
+        place: super::whole(&folder.path),
+        file: None,
+        own: folder.capabilities.iter().map(capability::check).collect(),
+        findings: Vec::new(),
+    };
+    let Some(file) = &folder.agent else {
+        return draft;
+    };
+    let (document, findings) = yaml::read(&file.path, &file.text);
+    draft.findings = findings;
+    let Some(document) = document else {
+        return draft;
+    };
+    let raw: RawAgent = shape::read(
+        &document,
+        schemas::agent(),
+        Unknown::Manifest,
+        &mut draft.findings,
+    );
+    place::id(
+        &document,
+        &folder.path,
+        raw.id.as_deref(),
+        &mut draft.findings,
+    );
+    if let Some(id) = &raw.id {
+        draft.id.clone_from(id);
+    }
+    draft.place = document.place("/id");
+    draft.file = Some((document, raw));
+    draft
+}
+
+/// The project's shared capabilities, and which of them an agent names.
+pub(super) struct Shared {
+    by_id: HashMap<String, usize>,
+    outcomes: Vec<Outcome>,
+    named: Vec<bool>,
+}
+
+impl Shared {
+    pub(super) fn new(outcomes: Vec<Outcome>, findings: &mut Vec<Diagnostic>) -> Self {
+        let mut by_id: HashMap<String, usize> = HashMap::new();
+        for (index, outcome) in outcomes.iter().enumerate() {
+            if let Some(first) = by_id.get(&outcome.id) {
+                findings.push(twice(&outcome.id, &outcome.place, &outcomes[*first].place));
+            } else {
+                by_id.insert(outcome.id.clone(), index);
+            }
+        }
+        let named = vec![false; outcomes.len()];
+        Self {
+            by_id,
+            outcomes,
+            named,
+        }
+    }
+
+    /// L2: what no agent names never runs. Gives the findings of the capabilities themselves, too.
+    pub(super) fn finish(self, findings: &mut Vec<Diagnostic>) {
+        for (outcome, named) in self.outcomes.into_iter().zip(self.named) {
+            if !named {
+                findings.push(Diagnostic::new(
+                    &layout::UNUSED_SHARED,
+                    outcome.place,
+                    format!("no agent names the shared capability `{}`", outcome.id),
+                ));
+            }
+            findings.extend(outcome.findings);
+        }
+    }
+}
+
+fn twice(id: &str, place: &Place, first: &Place) -> Diagnostic {
+    Diagnostic::new(
+        &codes::CAPABILITY_TWICE,
+        place.clone(),
+        format!("there are two capabilities `{id}`"),
+    )
+    .related(first.clone(), "the other one")
+}
+
+impl Draft<'_> {
+    /// The agent with its own and its named capabilities; `None` if anything is wrong with one of them.
+    pub(super) fn finish(
+        self,
+        shared: &mut Shared,
+        ids: &mut HashMap<String, Vec<String>>,
+        findings: &mut Vec<Diagnostic>,
+    ) -> Option<Agent> {
+        let Self {
+            folder,
+            id,
+            place,
+            file,
+            own,
+            findings: mut mine,
+        } = self;
+        let mut found = by_id(&own, &mut mine);
+        if let Some((document, raw)) = &file {
+            let named = named(document, raw, &found, shared, &mut mine);
+            for other in named {
+                let outcome = &shared.outcomes[other];
+                found.insert(&outcome.id, outcome);
+            }
+            steps::check(document, raw, &found, &mut mine);
+            let is_prompt = |file: &SourceFile| file.path.file_name() == Some("agent.md");
+            if !found.is_empty() && !folder.prompts.iter().any(is_prompt) {
+                mine.push(Diagnostic::new(
+                    &layout::NO_PROMPT,
+                    place,
+                    "the agent has capabilities and no agent.md, which is its system prompt",
+                ));
+            }
+        }
+        ids.insert(id, found.keys().map(|id| (*id).to_owned()).collect());
+        let right = mine
+            .iter()
+            .all(|finding| finding.severity != Severity::Error);
+        let capabilities: Option<BTreeMap<String, Capability>> = found
+            .values()
+            .map(|outcome| Some((outcome.id.clone(), outcome.capability.clone()?)))
+            .collect();
+        drop(found);
+        findings.append(&mut mine);
+        findings.extend(own.into_iter().flat_map(|outcome| outcome.findings));
+        let (document, raw) = file.filter(|_| right)?;
+        Some(Agent {
+            id: raw.id?,
+            name: raw.name?,
+            origin: document.place("/id").origin,
+            routing: raw.routing.unwrap_or(Routing::Auto),
+            own_model: raw.model.is_some(),
+            prompts: capability::prompts(&folder.prompts),
+            capabilities: capabilities?,
+        })
+    }
+}
+
+/// An agent's own capabilities (L3).
+fn by_id<'a>(own: &'a [Outcome], findings: &mut Vec<Diagnostic>) -> BTreeMap<&'a str, &'a Outcome> {
+    let mut found: BTreeMap<&str, &Outcome> = BTreeMap::new();
+    for outcome in own {
+        if let Some(first) = found.get(outcome.id.as_str()) {
+            findings.push(twice(&outcome.id, &outcome.place, &first.place));
+        } else {
+            found.insert(&outcome.id, outcome);
+        }
+    }
+    found
+}
+
+/// The shared capabilities that an agent names (L2).
+fn named(
+    document: &Document,
+    raw: &RawAgent,
+    own: &BTreeMap<&str, &Outcome>,
+    shared: &mut Shared,
+    findings: &mut Vec<Diagnostic>,
+) -> Vec<usize> {
+    let mut named = Vec::new();
+    for (index, name) in raw.capabilities.iter().flatten().enumerate() {
+        let Some(id) = name.as_ref().and_then(|name| name.id.as_deref()) else {
+            continue;
+        };
+        let place = document.place(&format!("/capabilities/{index}/id"));
+        match (shared.by_id.get(id).copied(), own.get(id)) {
+            (Some(other), Some(own)) => {
+                shared.named[other] = true;
+                findings.push(
+                    Diagnostic::new(
+                        &codes::CAPABILITY_TWICE,
+                        place,
+                        format!("`{id}` is one of the agent's own capabilities and a shared one"),
+                    )
+                    .related(own.place.clone(), "the agent's own")
+                    .related(shared.outcomes[other].place.clone(), "the shared one"),
+                );
+            }
+            (Some(other), None) if named.contains(&other) => {
+                findings.push(Diagnostic::new(
+                    &codes::CAPABILITY_TWICE,
+                    place,
+                    format!("`{id}` is named twice"),
+                ));
+            }
+            (Some(other), None) => {
+                shared.named[other] = true;
+                named.push(other);
+            }
+            (None, Some(_)) => {}
+            (None, None) => {
+                let finding = Diagnostic::new(
+                    &codes::CAPABILITY_NOT_FOUND,
+                    place,
+                    format!(
+                        "there is no capability `{id}`, neither the agent's own nor a shared one"
+                    ),
+                );
+                let known = own
+                    .keys()
+                    .copied()
+                    .chain(shared.by_id.keys().map(String::as_str));
+                findings.push(finding.nearest(id, known));
+            }
+        }
+    }
+    named
+}

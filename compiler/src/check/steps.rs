@@ -1,0 +1,154 @@
+//! Install steps (A1).
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::capability::Outcome;
+use super::place::Nearest;
+use crate::diag::Diagnostic;
+use crate::diag::codes::agent as codes;
+use crate::model::CredentialScope;
+use crate::model::agent::{RawAgent, RawStep, RawStoreAs, RawStoreScope};
+use crate::yaml::Document;
+
+/// Names of steps, of the steps before them, and of the credentials that they fill.
+pub(super) fn check(
+    document: &Document,
+    raw: &RawAgent,
+    capabilities: &BTreeMap<&str, &Outcome>,
+    findings: &mut Vec<Diagnostic>,
+) {
+    let steps: Vec<(usize, &RawStep)> = raw
+        .install_steps
+        .iter()
+        .flatten()
+        .enumerate()
+        .filter_map(|(index, step)| Some((index, step.as_ref()?)))
+        .collect();
+    let mut order: HashMap<&str, usize> = HashMap::new();
+    for (index, step) in &steps {
+        let Some(id) = step.id.as_deref() else {
+            continue;
+        };
+        if let Some(first) = order.get(id) {
+            findings.push(
+                Diagnostic::new(
+                    &codes::DUPLICATE_STEP,
+                    document.place(&format!("/install_steps/{index}/id")),
+                    format!("there are two steps `{id}`"),
+                )
+                .related(
+                    document.place(&format!("/install_steps/{first}/id")),
+                    "the first one",
+                ),
+            );
+        } else {
+            order.insert(id, *index);
+        }
+    }
+    for (index, step) in steps {
+        let base = format!("/install_steps/{index}");
+        for (at, earlier) in step.depends_on.iter().flatten().enumerate() {
+            let Some(earlier) = earlier else { continue };
+            let message = match order.get(earlier.as_str()) {
+                Some(found) if *found < index => continue,
+                // Only earlier steps may be named, so no circle can arise.
+                Some(_) => format!("the step `{earlier}` does not come before this one"),
+                None => format!("there is no step `{earlier}`"),
+            };
+            let place = document.place(&format!("{base}/depends_on/{at}"));
+            findings.push(
+                Diagnostic::new(&codes::STEP_NOT_FOUND, place, message)
+                    .nearest(earlier, order.keys().copied()),
+            );
+        }
+        if let Some(url) = step
+            .request
+            .as_ref()
+            .and_then(|request| request.url.as_deref())
+        {
+            for name in placeholders(url) {
+                if !order.contains_key(name) {
+                    let place = document.place(&format!("{base}/request/url"));
+                    let message = format!("`{{{{{name}}}}}` names no step");
+                    findings.push(
+                        Diagnostic::new(&codes::STEP_NOT_FOUND, place, message)
+                            .nearest(name, order.keys().copied()),
+                    );
+                }
+            }
+        }
+        if let Some(target) = &step.store_as {
+            store_as(
+                document,
+                &format!("{base}/store_as"),
+                target,
+                capabilities,
+                findings,
+            );
+        }
+    }
+}
+
+/// The names in `{{…}}`.
+fn placeholders(url: &str) -> impl Iterator<Item = &str> {
+    url.split("{{")
+        .skip(1)
+        .filter_map(|rest| rest.split_once("}}"))
+        .map(|(name, _)| name.trim())
+}
+
+fn store_as(
+    document: &Document,
+    base: &str,
+    target: &RawStoreAs,
+    capabilities: &BTreeMap<&str, &Outcome>,
+    findings: &mut Vec<Diagnostic>,
+) {
+    let (Some(id), Some(name)) = (&target.capability_id, &target.credential_name) else {
+        return;
+    };
+    let Some(outcome) = capabilities.get(id.as_str()) else {
+        let finding = Diagnostic::new(
+            &codes::STORE_AS,
+            document.place(&format!("{base}/capability_id")),
+            format!("the agent has no capability `{id}`"),
+        );
+        findings.push(finding.nearest(id, capabilities.keys().copied()));
+        return;
+    };
+    if !outcome.credentials_known {
+        return;
+    }
+    let Some(declared) = outcome.credentials.get(name) else {
+        let finding = Diagnostic::new(
+            &codes::STORE_AS,
+            document.place(&format!("{base}/credential_name")),
+            format!("the capability `{id}` declares no credential `{name}`"),
+        )
+        .related(outcome.place.clone(), "its manifest");
+        let known = outcome.credentials.keys().map(String::as_str);
+        findings.push(finding.nearest(name, known));
+        return;
+    };
+    let wanted = match target.scope {
+        Some(RawStoreScope::SystemCredential) => CredentialScope::System,
+        Some(RawStoreScope::UserCredential) => CredentialScope::User,
+        None => return,
+    };
+    if declared.is_some_and(|declared| declared != wanted) {
+        let right = match wanted {
+            CredentialScope::System => "user_credential",
+            CredentialScope::User => "system_credential",
+        };
+        findings.push(
+            Diagnostic::new(
+                &codes::STORE_AS,
+                document.place(&format!("{base}/scope")),
+                format!("the credential `{name}` of `{id}` has another scope"),
+            )
+            .help(format!("write {right}"))
+            .suggest(right)
+            .related(outcome.place.clone(), "its manifest"),
+        );
+    }
+}

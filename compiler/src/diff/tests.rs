@@ -1,0 +1,476 @@
+//! Every test changes a world that was applied, and reads what there is to do. Each then applies, and applies again:
+//! nothing is left to do.
+
+use crate::diff::{self, Action, Subject};
+use crate::model::{Credential, CredentialScope, Filesystem, NetworkMode};
+use crate::observed::{ContainerState, ObservedContainer};
+use crate::plan::label;
+use crate::resolve::testing::{DIGEST, OTHER_DIGEST, World, key_of};
+
+const API: &str = "selu_p_weather_api_1";
+const GATEWAY: &str = "selu_p_gateway";
+
+/// What a change of an applied world asks for; afterwards the world has converged.
+fn after(change: impl FnOnce(&mut World)) -> String {
+    let mut world = World::new();
+    world.apply();
+    assert_eq!(world.says(), "", "an unchanged world");
+    change(&mut world);
+    let says = world.says();
+    world.apply();
+    assert_eq!(world.says(), "", "after apply");
+    assert!(world.changes().is_empty());
+    says
+}
+
+fn live(change: impl FnOnce(&mut ObservedContainer)) -> String {
+    after(|world| change(world.container(API)))
+}
+
+#[test]
+fn an_empty_engine_gets_the_gateway_first() {
+    let world = World::new();
+    assert_eq!(world.says(), "create gateway\ncreate weather/api\n");
+}
+
+#[test]
+fn intent_replaces_and_names_each_path() {
+    assert_eq!(
+        after(|world| {
+            let api = world.capability("weather/api");
+            api.limits.memory_mb = 256;
+            api.limits.pids = 32;
+        }),
+        "replace weather/api\n  \
+         intent! spec.memory_bytes: 134217728 -> 268435456\n  \
+         intent! spec.memory_swap_bytes: 134217728 -> 268435456\n  \
+         intent! spec.pids: 64 -> 32\n"
+    );
+}
+
+#[test]
+fn intent_in_rules_that_no_container_setting_shows_names_its_path() {
+    assert_eq!(
+        after(|world| {
+            let api = world.capability("weather/api");
+            api.limits.cpu_seconds = 10;
+            api.sharing.idle_timeout_seconds = 60;
+            api.credentials = vec![Credential {
+                name: "API_KEY".to_owned(),
+                scope: CredentialScope::System,
+                required: true,
+                description: String::new(),
+            }];
+        }),
+        "replace weather/api\n  \
+         intent! rules.cpu_seconds: 30 -> 10\n  \
+         intent! rules.credentials: - -> {\"API_KEY\":\"system\"}\n  \
+         intent! rules.sharing.idle_timeout_seconds: 300 -> 60\n"
+    );
+}
+
+#[test]
+fn wider_rules_move_to_a_larger_network() {
+    assert_eq!(
+        after(|world| {
+            let api = world.capability("weather/api");
+            api.network.mode = NetworkMode::Allowlist;
+            api.network.hosts = vec!["a.example:443".to_owned()];
+        }),
+        "replace weather/api\n  \
+         intent! rules.network.hosts: - -> a.example:443\n  \
+         intent! rules.network.mode: none -> allowlist\n  \
+         intent! network.size: /28 -> /27\n"
+    );
+}
+
+#[test]
+fn another_image_replaces_without_noise_about_its_labels() {
+    let says = after(|world| {
+        world.image().digest = Some(OTHER_DIGEST.to_owned());
+        world
+            .image()
+            .labels
+            .insert("maintainer".to_owned(), "acme".to_owned());
+    });
+    assert_eq!(
+        says,
+        format!(
+            "replace weather/api\n  intent! spec.image: ghcr.io/acme/api@{DIGEST} -> ghcr.io/acme/api@{OTHER_DIGEST}\n"
+        )
+    );
+}
+
+#[test]
+fn drift_in_limits_is_mended_in_place() {
+    assert_eq!(
+        live(|container| {
+            container.spec.memory_bytes = 1 << 30;
+            container.spec.restart = false;
+        }),
+        "update weather/api\n  \
+         drift spec.memory_bytes: 1073741824 -> 134217728\n  \
+         drift spec.restart: false -> true\n"
+    );
+}
+
+#[test]
+fn drift_that_the_engine_cannot_mend_replaces() {
+    assert_eq!(
+        live(|container| {
+            container.spec.user = "0:0".to_owned();
+            container.spec.pids = 1000;
+            container
+                .spec
+                .env
+                .insert("LD_PRELOAD".to_owned(), "/x".to_owned());
+        }),
+        "replace weather/api\n  \
+         drift! spec.user: 0:0 -> 1000:1000\n  \
+         drift! spec.env.LD_PRELOAD: /x -> -\n  \
+         drift spec.pids: 1000 -> 64\n"
+    );
+}
+
+#[test]
+fn a_violation_a_foreign_network_and_a_lost_one_replace() {
+    assert_eq!(
+        live(|container| container.violations.push("a device /dev/kvm".to_owned())),
+        "replace weather/api\n  drift! violations: a device /dev/kvm -> -\n"
+    );
+    assert_eq!(
+        live(|container| {
+            container
+                .networks
+                .insert("bridge".to_owned(), "172.17.0.2".to_owned());
+        }),
+        "replace weather/api\n  drift! networks.bridge: 172.17.0.2 -> -\n"
+    );
+    assert_eq!(
+        after(|world| {
+            // An engine removes a network only after its containers have left it.
+            world.observed.networks.remove(API);
+            world.container(API).networks.clear();
+            world.container(GATEWAY).networks.remove(API);
+        }),
+        "replace weather/api\n  drift! network: - -> its own network\n"
+    );
+}
+
+#[test]
+fn a_lost_network_hides_no_intent() {
+    assert_eq!(
+        after(|world| {
+            world.observed.networks.remove(API);
+            world.container(API).networks.clear();
+            world.container(GATEWAY).networks.remove(API);
+            world.capability("weather/api").limits.pids = 32;
+        }),
+        "replace weather/api\n  \
+         intent! spec.pids: 64 -> 32\n  \
+         drift! network: - -> its own network\n"
+    );
+}
+
+#[test]
+fn a_network_that_was_opened_or_entered_replaces() {
+    assert_eq!(
+        after(|world| {
+            let network = world.observed.networks.get_mut(API).unwrap();
+            network.closed = false;
+            network.attached.push("stranger".to_owned());
+        }),
+        "replace weather/api\n  \
+         drift! network.closed: false -> true\n  \
+         drift! network.attached: stranger -> -\n"
+    );
+}
+
+#[test]
+fn what_stopped_is_started_and_its_missing_address_is_no_drift() {
+    for (state, says) in [
+        (ContainerState::Created, "never started"),
+        (ContainerState::Paused, "paused"),
+        (
+            ContainerState::Exited {
+                code: 137,
+                oom_killed: true,
+            },
+            "stopped, out of memory",
+        ),
+        (
+            ContainerState::Exited {
+                code: 3,
+                oom_killed: false,
+            },
+            "stopped, exit code 3",
+        ),
+    ] {
+        assert_eq!(
+            live(|container| {
+                container.state = state;
+                container
+                    .networks
+                    .values_mut()
+                    .for_each(std::string::String::clear);
+            }),
+            format!("start weather/api\n  drift state: {says} -> running\n")
+        );
+    }
+}
+
+#[test]
+fn a_dead_container_is_replaced() {
+    assert_eq!(
+        live(|container| container.state = ContainerState::Dead),
+        "replace weather/api\n  drift! state: dead -> running\n"
+    );
+}
+
+#[test]
+fn a_hash_of_another_version_alone_changes_nothing() {
+    let relabel = |container: &mut ObservedContainer, hash: &str| {
+        container
+            .spec
+            .labels
+            .insert(label::SPEC.to_owned(), hash.to_owned());
+    };
+    assert_eq!(live(|container| relabel(container, "v0:sha256:00")), "");
+    assert_eq!(
+        live(|container| {
+            relabel(container, "v2:sha256:00");
+            container.spec.pids = 12;
+        }),
+        "replace weather/api\n  intent! spec.pids: 12 -> 64\n"
+    );
+}
+
+#[test]
+fn a_forged_or_lost_hash_replaces_with_a_path() {
+    for hash in ["v1:sha256:00", "", "version"] {
+        let says = live(|container| {
+            container
+                .spec
+                .labels
+                .insert(label::SPEC.to_owned(), hash.to_owned());
+        });
+        assert!(
+            says.starts_with(&format!(
+                "replace weather/api\n  drift! spec.labels.dev.selu.spec: {hash} -> v1:sha256:"
+            )),
+            "{says}"
+        );
+    }
+}
+
+#[test]
+fn a_missing_gateway_comes_back_and_the_instance_stays() {
+    assert_eq!(
+        after(|world| {
+            world.observed.containers.remove(GATEWAY);
+        }),
+        "create gateway\n"
+    );
+}
+
+#[test]
+fn a_gateway_that_was_detached_is_attached_again_in_place() {
+    let mut world = World::new();
+    world.apply();
+    let network = world.plan().instances[&key_of("weather/api")]
+        .resident
+        .clone()
+        .unwrap()
+        .network;
+    world.container(GATEWAY).networks.remove(API);
+    assert_eq!(
+        world.says(),
+        format!(
+            "update gateway\n  drift networks.{API}: - -> {}\n",
+            network.gateway
+        )
+    );
+}
+
+#[test]
+fn a_gateway_in_a_foreign_network_or_with_other_settings_is_replaced() {
+    assert_eq!(
+        after(|world| {
+            let gateway = world.container(GATEWAY);
+            gateway.spec.cap_add = vec!["NET_ADMIN".to_owned()];
+            gateway
+                .networks
+                .insert("bridge".to_owned(), "172.17.0.2".to_owned());
+        }),
+        "replace gateway\n  \
+         drift! spec.cap_add: NET_ADMIN -> -\n  \
+         drift! networks.bridge: 172.17.0.2 -> -\n"
+    );
+}
+
+#[test]
+fn a_gateway_made_for_another_policy_protocol_is_replaced_by_intent() {
+    let says = after(|world| {
+        let gateway = world.container(GATEWAY);
+        gateway.spec.image = "selu.local/p/gateway:0".to_owned();
+        let hash = "v1:sha256:0".to_owned();
+        gateway.spec.labels.insert(label::SPEC.to_owned(), hash);
+    });
+    assert_eq!(
+        says,
+        "replace gateway\n  intent! spec.image: selu.local/p/gateway:0 -> selu.local/p/gateway:1\n"
+    );
+}
+
+#[test]
+fn a_new_instances_network_is_no_drift_of_the_gateway() {
+    assert_eq!(
+        after(|world| {
+            world.add("weather", "maps");
+        }),
+        "create weather/maps\n"
+    );
+}
+
+#[test]
+fn an_instance_that_left_the_directory_is_deleted_container_first() {
+    assert_eq!(
+        after(|world| {
+            world.add("weather", "maps");
+            world.apply();
+            let agent = world.project.agents.get_mut("weather").unwrap();
+            agent.capabilities.remove("maps");
+        }),
+        "delete container selu_p_weather_maps_1\n  \
+         intent container: resident of weather/maps -> -\n\
+         delete network selu_p_weather_maps_1\n  \
+         intent network: resident of weather/maps -> -\n"
+    );
+}
+
+#[test]
+fn without_instances_the_gateway_goes_too() {
+    let says = after(|world| world.project.agents.clear());
+    assert!(says.contains("delete container selu_p_gateway\n"), "{says}");
+    assert!(says.contains("delete network selu_p_gateway\n"), "{says}");
+}
+
+#[test]
+fn a_half_done_replacement_starts_the_new_one_before_the_old_one_goes() {
+    let mut world = World::new();
+    world.apply();
+    world.capability("weather/api").limits.pids = 32;
+    let plan = world.plan();
+    let resident = plan.instances[&key_of("weather/api")]
+        .resident
+        .clone()
+        .unwrap();
+    assert_eq!(resident.name, "selu_p_weather_api_2");
+    assert_eq!(
+        diff::predecessors(&plan, &key_of("weather/api"), &world.observed),
+        [API]
+    );
+    // Killed between create and start.
+    world.run(&resident.name, &resident.spec, &resident.network);
+    world.container(&resident.name).state = ContainerState::Created;
+    world.container(GATEWAY).networks.insert(
+        resident.network.name.clone(),
+        resident.network.gateway.to_string(),
+    );
+    assert_eq!(
+        world.says(),
+        "start weather/api\n  \
+         drift state: never started -> running\n\
+         delete container selu_p_weather_api_1\n  \
+         intent container: resident of weather/api -> -\n\
+         delete network selu_p_weather_api_1\n  \
+         intent network: resident of weather/api -> -\n"
+    );
+    let plan = world.plan();
+    let changes = diff::changes(&plan, &world.observed);
+    let dependencies = diff::dependencies(&plan, &changes);
+    let at = |subject: &Subject| {
+        changes
+            .changes
+            .iter()
+            .position(|change| change.subject == *subject)
+            .unwrap()
+    };
+    let container = at(&Subject::Container(API.to_owned()));
+    let network = at(&Subject::Network(API.to_owned()));
+    let instance = at(&Subject::Instance(key_of("weather/api")));
+    assert!(dependencies[container].contains(&instance));
+    assert_eq!(dependencies[network], [instance, container]);
+    world.apply();
+    assert_eq!(world.says(), "");
+}
+
+#[test]
+fn going_back_keeps_the_old_resident_and_drops_the_failed_new_one() {
+    let mut world = World::new();
+    world.apply();
+    world.capability("weather/api").limits.pids = 32;
+    let resident = world.plan().instances[&key_of("weather/api")]
+        .resident
+        .clone()
+        .unwrap();
+    world.run(&resident.name, &resident.spec, &resident.network);
+    world.capability("weather/api").limits.pids = 64;
+    let says = world.says();
+    assert!(
+        says.starts_with("delete container selu_p_weather_api_2\n"),
+        "{says}"
+    );
+}
+
+#[test]
+fn a_hold_and_a_running_discovery_are_somebodys_and_a_stopped_discovery_is_not() {
+    let mut world = World::new();
+    world.apply();
+    let mut spec = world.container(API).spec.clone();
+    let network = world.plan().gateway.unwrap().network;
+    for (role, state) in [
+        ("hold", ContainerState::Created),
+        ("discovery", ContainerState::Running),
+    ] {
+        spec.labels.insert(label::ROLE.to_owned(), role.to_owned());
+        world.run(&format!("selu_p_{role}"), &spec, &network);
+        world.container(&format!("selu_p_{role}")).state = state;
+    }
+    assert_eq!(world.says(), "");
+    world.container("selu_p_discovery").state = ContainerState::Exited {
+        code: 0,
+        oom_killed: false,
+    };
+    assert_eq!(
+        world.says(),
+        "delete container selu_p_discovery\n  \
+         intent container: discovery of weather/api -> -\n"
+    );
+}
+
+#[test]
+fn volumes_are_in_no_change() {
+    let says = after(|world| {
+        world.capability("weather/api").filesystem = Filesystem::Workspace;
+        world.apply();
+        assert_eq!(world.observed.volumes.len(), 1);
+        world.project.agents.clear();
+    });
+    assert!(!says.contains("volume"), "{says}");
+}
+
+#[test]
+fn a_plan_made_without_an_engine_deletes_nothing() {
+    let mut world = World::new();
+    world.apply();
+    let offline = crate::resolve::resolve(&world.project, None, None);
+    let changes = diff::changes(&offline.plan.unwrap(), &world.observed);
+    assert!(
+        changes
+            .changes
+            .iter()
+            .all(|change| change.action != Action::Delete),
+        "{changes:?}"
+    );
+}

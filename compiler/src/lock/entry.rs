@@ -1,0 +1,139 @@
+//! What the plan says of an instance, in the lock's terms: the part that merge writes and staleness compares.
+
+use std::collections::BTreeMap;
+
+use super::{
+    LockedCredential, LockedDiscovery, LockedImage, LockedInstance, LockedTool, ToolOrigin,
+};
+use crate::model::{Credential, Policy};
+use crate::plan::{ImageKind, PlannedImage, PlannedInstance, PlannedTool, PolicyOrigin};
+
+impl LockedTool {
+    /// The policy of a locked discovered tool under an override, or without one (D3).
+    ///
+    /// Without one it keeps its policy, unless that came from an override which is gone: then it has what was
+    /// recommended when it was locked, else `block`.
+    pub fn effective_policy(&self, over: Option<Policy>) -> (Policy, PolicyOrigin) {
+        match (over, self.policy_origin) {
+            (Some(policy), _) => (policy, PolicyOrigin::Override),
+            (None, PolicyOrigin::Override) => first_policy(self.recommended),
+            (None, origin) => (self.policy, origin),
+        }
+    }
+}
+
+/// The policy of a discovered tool that was not known before, without an override (D3).
+pub(super) fn first_policy(recommended: Option<Policy>) -> (Policy, PolicyOrigin) {
+    match recommended {
+        Some(policy) => (policy, PolicyOrigin::Discovered),
+        None => (Policy::Block, PolicyOrigin::Default),
+    }
+}
+
+/// The instance as the plan has it. `credentials_present` and the recommendations of discovered tools are not the
+/// plan's to know.
+pub(super) fn from_plan(planned: &PlannedInstance) -> LockedInstance {
+    let PlannedInstance {
+        origin: _,
+        image,
+        class,
+        filesystem,
+        cache,
+        sharing,
+        limits,
+        network_rules,
+        credentials,
+        prompts,
+        discovery_tool,
+        tools,
+        resident: _,
+    } = planned;
+    let source = match discovery_tool {
+        Some(_) => ToolOrigin::Discovered,
+        None => ToolOrigin::Manifest,
+    };
+    LockedInstance {
+        image: locked_image(image),
+        class: *class,
+        filesystem: *filesystem,
+        cache: *cache,
+        sharing: sharing.clone(),
+        limits: limits.clone(),
+        network: network_rules.clone(),
+        credentials: credentials.iter().map(locked_credential).collect(),
+        prompts: prompts.clone(),
+        discovery: discovery_tool.as_ref().map(|tool| LockedDiscovery {
+            tool: tool.clone(),
+            credentials_present: None,
+        }),
+        tools: locked_tools(tools, source),
+    }
+}
+
+/// Local images are locked by their source where there is one (product.md 19).
+fn locked_image(image: &PlannedImage) -> LockedImage {
+    let PlannedImage {
+        written,
+        kind,
+        digest,
+        source,
+        reference: _,
+        pull: _,
+        built_from_source: _,
+    } = image;
+    let (digest, source) = match (kind, source) {
+        (ImageKind::Local, Some(source)) => (None, Some(source.clone())),
+        _ => (digest.clone(), None),
+    };
+    LockedImage {
+        written: written.clone(),
+        kind: *kind,
+        digest,
+        source,
+    }
+}
+
+fn locked_credential(credential: &Credential) -> (String, LockedCredential) {
+    let Credential {
+        name,
+        scope,
+        required,
+        description: _,
+    } = credential;
+    (
+        name.clone(),
+        LockedCredential {
+            scope: *scope,
+            required: *required,
+        },
+    )
+}
+
+fn locked_tools(
+    tools: &BTreeMap<String, PlannedTool>,
+    source: ToolOrigin,
+) -> BTreeMap<String, LockedTool> {
+    tools
+        .iter()
+        .map(|(name, tool)| {
+            let PlannedTool {
+                description,
+                input_schema,
+                policy,
+                policy_origin,
+                terminal_on_success,
+                origin: _,
+            } = tool;
+            let locked = LockedTool {
+                source,
+                policy: *policy,
+                policy_origin: *policy_origin,
+                recommended: None,
+                description: description.clone(),
+                input_schema: input_schema.clone(),
+                terminal_on_success: *terminal_on_success,
+            };
+            (name.clone(), locked)
+        })
+        .collect()
+}

@@ -1,0 +1,89 @@
+//! JSON Schemas of the files that people write, made from the Raw types: for editors, and for
+//! [`crate::check::shape`], so that the two cannot differ.
+
+use std::sync::LazyLock;
+
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde_json::Value;
+
+use super::agent::RawAgent;
+use super::capability::RawCapability;
+use super::settings::RawSettings;
+
+/// Names that [`schema`] knows.
+pub const NAMES: [&str; 3] = ["agent", "manifest", "settings"];
+
+static AGENT: LazyLock<Value> = LazyLock::new(generate::<RawAgent>);
+static MANIFEST: LazyLock<Value> = LazyLock::new(generate::<RawCapability>);
+static SETTINGS: LazyLock<Value> = LazyLock::new(generate::<RawSettings>);
+
+/// The JSON Schema (draft-07) of `manifest`, `agent` or `settings`; `None` for any other name.
+pub fn schema(name: &str) -> Option<Value> {
+    Some(match name {
+        "agent" => AGENT.clone(),
+        "manifest" => MANIFEST.clone(),
+        "settings" => SETTINGS.clone(),
+        _ => return None,
+    })
+}
+
+/// Of agent.yaml.
+pub(crate) fn agent() -> &'static Value {
+    &AGENT
+}
+
+/// Of manifest.yaml.
+pub(crate) fn manifest() -> &'static Value {
+    &MANIFEST
+}
+
+/// Of selu.toml.
+pub(crate) fn settings() -> &'static Value {
+    &SETTINGS
+}
+
+fn generate<T: JsonSchema>() -> Value {
+    let mut settings = SchemaSettings::draft07();
+    settings.inline_subschemas = true;
+    let mut schema = settings
+        .into_generator()
+        .into_root_schema_for::<T>()
+        .to_value();
+    without_null(&mut schema);
+    schema
+}
+
+/// An `Option` means that a field may be absent, never that it may be null: what schemars says about null goes.
+fn without_null(schema: &mut Value) {
+    match schema {
+        Value::Object(map) => {
+            if let Some(Value::Array(choices)) = map.get_mut("anyOf") {
+                choices.retain(|choice| choice.get("type").is_none_or(|kind| kind != "null"));
+                if choices.len() == 1
+                    && let Some(Value::Object(only)) = choices.pop()
+                {
+                    map.remove("anyOf");
+                    for (key, value) in only {
+                        map.entry(key).or_insert(value);
+                    }
+                }
+            }
+            if let Some(Value::Array(types)) = map.get_mut("type") {
+                types.retain(|kind| kind != "null");
+                if types.len() == 1
+                    && let Some(only) = types.pop()
+                {
+                    map.insert("type".to_owned(), only);
+                }
+            }
+            if let Some(Value::Array(words)) = map.get_mut("enum") {
+                words.retain(|word| !word.is_null());
+            }
+            map.remove("format");
+            map.values_mut().for_each(without_null);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_null),
+        _ => {}
+    }
+}

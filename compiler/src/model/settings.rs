@@ -1,0 +1,56 @@
+//! selu.toml as written; see [`super::capability`] on optional fields.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{OnChange, Policy};
+
+/// Settings of a project.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[schemars(title = "selu.toml")]
+pub struct RawSettings {
+    /// The project.
+    pub project: Option<RawProject>,
+    /// The container engine.
+    pub engine: Option<RawEngine>,
+    /// `"agent/capability/tool"` → what may be done with it, whatever its author recommends.
+    pub policy: Option<BTreeMap<String, Option<Policy>>>,
+    /// `"agent/capability"` → how its image is built.
+    pub build: Option<BTreeMap<String, Option<RawBuild>>>,
+    /// Discovered tools.
+    pub discovery: Option<RawDiscovery>,
+}
+
+/// The project.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+pub struct RawProject {
+    /// Owns every object on the engine: lower-case letters, digits and hyphens.
+    #[schemars(regex(pattern = "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"))]
+    pub name: Option<String>,
+}
+
+/// The container engine.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+pub struct RawEngine {
+    /// Its address, such as `unix:///run/docker.sock`.
+    pub host: Option<String>,
+    /// The private IPv4 range that the networks of containers are cut from, such as `10.213.0.0/16`.
+    pub subnets: Option<String>,
+}
+
+/// How an image is built.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+pub struct RawBuild {
+    /// A command that runs first, with its words.
+    pub prepare: Option<Vec<Option<String>>>,
+}
+
+/// Discovered tools.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+pub struct RawDiscovery {
+    /// `update`: added and changed tools take effect. `hold`: they wait until a person accepts them.
+    #[schemars(extend("default" = "update"))]
+    pub on_change: Option<OnChange>,
+}

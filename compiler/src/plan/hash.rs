@@ -1,0 +1,218 @@
+//! The spec hash: whether a container is the one that the directory asks for (product.md 7).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::ContainerSpec;
+use crate::model::{Capability, Credential, CredentialScope, Filesystem, Limits, Network, Sharing};
+
+/// What a spec hash of this version begins with. A hash of another version says nothing: such a container is compared
+/// field by field.
+pub const VERSION_PREFIX: &str = "v1:";
+
+/// The rules of a container that its settings on the engine cannot show, but that it must be replaced for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunRules {
+    /// CPU seconds that one call may use.
+    pub cpu_seconds: u64,
+    /// Egress rules.
+    pub network: Network,
+    /// What is writable.
+    pub filesystem: Filesystem,
+    /// Whether `/cache` is kept.
+    pub cache: bool,
+    /// Exclusive or shared.
+    pub sharing: Sharing,
+    /// Names and scopes; neither values nor descriptions.
+    pub credentials: BTreeMap<String, CredentialScope>,
+}
+
+impl RunRules {
+    /// The rules of a capability.
+    pub fn of(capability: &Capability) -> Self {
+        let Limits {
+            memory_mb: _,
+            nano_cpus: _,
+            cpu_seconds,
+            pids: _,
+        } = &capability.limits;
+        Self {
+            cpu_seconds: *cpu_seconds,
+            network: capability.network.clone(),
+            filesystem: capability.filesystem,
+            cache: capability.cache,
+            sharing: capability.sharing.clone(),
+            credentials: capability
+                .credentials
+                .iter()
+                .map(
+                    |Credential {
+                         name,
+                         scope,
+                         required: _,
+                         description: _,
+                     }| (name.clone(), *scope),
+                )
+                .collect(),
+        }
+    }
+
+    /// As the label [`super::label::RULES`] holds it.
+    pub fn to_label(&self) -> String {
+        canonical(&self.to_value())
+    }
+
+    pub(crate) fn to_value(&self) -> Value {
+        let Self {
+            cpu_seconds,
+            network: Network { mode, hosts },
+            filesystem,
+            cache,
+            sharing:
+                Sharing {
+                    mode: sharing_mode,
+                    max_concurrent,
+                    idle_timeout_seconds,
+                },
+            credentials,
+        } = self;
+        json!({
+            "cpu_seconds": cpu_seconds,
+            "network": {"mode": mode, "hosts": set(hosts)},
+            "filesystem": filesystem,
+            "cache": cache,
+            "sharing": {
+                "mode": sharing_mode,
+                "max_concurrent": max_concurrent,
+                "idle_timeout_seconds": idle_timeout_seconds,
+            },
+            "credentials": credentials,
+        })
+    }
+}
+
+/// `v1:sha256:…` over everything that decides how a container runs. Not in it: labels, and addresses with the resolvers
+/// that follow from them, which differ from one generation to the next.
+pub fn spec_hash(spec: &ContainerSpec, rules: Option<&RunRules>) -> String {
+    let ContainerSpec {
+        image,
+        command,
+        user,
+        env,
+        read_only_root,
+        cap_drop,
+        cap_add,
+        no_new_privileges,
+        seccomp,
+        memory_bytes,
+        memory_swap_bytes,
+        nano_cpus,
+        pids,
+        nofile,
+        shm_bytes,
+        tmpfs,
+        volumes,
+        sysctls,
+        dns: _,
+        log_bytes,
+        log_files,
+        restart,
+        labels: _,
+    } = spec;
+    let value = json!({
+        "image": image,
+        "command": command,
+        "user": user,
+        "env": env,
+        "read_only_root": read_only_root,
+        "cap_drop": set(cap_drop),
+        "cap_add": set(cap_add),
+        "no_new_privileges": no_new_privileges,
+        "seccomp": seccomp,
+        "memory_bytes": memory_bytes,
+        "memory_swap_bytes": memory_swap_bytes,
+        "nano_cpus": nano_cpus,
+        "pids": pids,
+        "nofile": nofile,
+        "shm_bytes": shm_bytes,
+        "tmpfs": tmpfs,
+        "volumes": volumes,
+        "sysctls": sysctls,
+        "log_bytes": log_bytes,
+        "log_files": log_files,
+        "restart": restart,
+        "rules": rules.map(RunRules::to_value),
+    });
+    format!("{VERSION_PREFIX}{}", sha256(canonical(&value).as_bytes()))
+}
+
+/// `sha256:` and hex.
+pub fn sha256(bytes: &[u8]) -> String {
+    format!("sha256:{}", hex(&Sha256::digest(bytes)))
+}
+
+/// Lower-case hex.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn set(items: &[String]) -> BTreeSet<&str> {
+    items.iter().map(String::as_str).collect()
+}
+
+/// JSON with sorted keys and without members that are null, false or an empty list or object: a field that a later
+/// version adds, at its default, changes no hash (G09). An empty string stays: a variable that is set to nothing is set.
+pub fn canonical(value: &Value) -> String {
+    let mut text = String::new();
+    write(value, &mut text);
+    text
+}
+
+fn write(value: &Value, out: &mut String) {
+    match value {
+        Value::Object(members) => {
+            // Sorted here: the map type keeps insertion order if any crate in the build asks for it.
+            let sorted: BTreeMap<&String, &Value> = members
+                .iter()
+                .filter(|(_, member)| !is_default(member))
+                .collect();
+            out.push('{');
+            for (index, (key, member)) in sorted.into_iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                out.push_str(&Value::from(key.as_str()).to_string());
+                out.push(':');
+                write(member, out);
+            }
+            out.push('}');
+        }
+        Value::Array(items) => {
+            out.push('[');
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                write(item, out);
+            }
+            out.push(']');
+        }
+        scalar => out.push_str(&scalar.to_string()),
+    }
+}
+
+fn is_default(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.values().all(is_default),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,226 @@
+//! The layout of a project, an agent, a capability (section 1).
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use super::context::{self, ContextError};
+use super::reader::{Item, Reader};
+use super::{AgentFolder, CapabilityFolder, RootKind, SourceFile, SourceSet};
+use crate::diag::Diagnostic;
+use crate::diag::codes::layout as codes;
+use crate::model::ContainerFolder;
+
+const AGENTS: &str = "agents";
+const CAPABILITIES: &str = "capabilities";
+const CONTAINER: &str = "container";
+const AGENT: &str = "agent.yaml";
+const MANIFEST: &str = "manifest.yaml";
+const SETTINGS: &str = "selu.toml";
+const DOCKERFILE: &str = "Dockerfile";
+
+pub(super) fn read(root: &Utf8Path) -> SourceSet {
+    let mut set = SourceSet {
+        root: root.to_owned(),
+        ..SourceSet::default()
+    };
+    let Some(mut reader) = Reader::new(root) else {
+        set.findings.push(Diagnostic::new(
+            &codes::NO_PROJECT,
+            super::reader::whole(Utf8Path::new("")),
+            format!("there is no directory {root}, or it cannot be read"),
+        ));
+        return set;
+    };
+    set.kind = root_kind(&mut reader);
+    let top = Utf8Path::new("");
+    if set.kind.is_some() && reader.exists(SETTINGS) {
+        set.settings = reader.text(Utf8Path::new(SETTINGS));
+    }
+    match set.kind {
+        None => {}
+        Some(RootKind::Project) => {
+            set.agents = folders(&mut reader, AGENTS)
+                .into_iter()
+                .map(|path| agent(&mut reader, path))
+                .collect();
+            set.capabilities = capabilities(&mut reader, top);
+            if set.agents.is_empty() && reader.findings.is_empty() {
+                reader.finding(
+                    &codes::NO_AGENTS,
+                    Utf8Path::new(AGENTS),
+                    "the project has no agent",
+                );
+            }
+        }
+        Some(RootKind::Agent) => set.agents.push(agent(&mut reader, Utf8PathBuf::new())),
+        Some(RootKind::Capability) => {
+            set.capabilities
+                .push(capability(&mut reader, Utf8PathBuf::new()));
+        }
+    }
+    set.findings = reader.findings;
+    set
+}
+
+/// L1. A directory that is several things at once is a finding, and is read as the first of them.
+fn root_kind(reader: &mut Reader) -> Option<RootKind> {
+    let (agents, settings) = (reader.exists(AGENTS), reader.exists(SETTINGS));
+    let (agent, manifest) = (reader.exists(AGENT), reader.exists(MANIFEST));
+    let kind = match (agents, agent, manifest) {
+        (true, false, false) => RootKind::Project,
+        (false, true, false) => RootKind::Agent,
+        (false, false, true) => RootKind::Capability,
+        (false, false, false) if settings => RootKind::Project,
+        (false, false, false) => {
+            let message = format!(
+                "there is no project here: looked for {AGENTS}/, {SETTINGS}, {AGENT} and {MANIFEST} in {}",
+                reader.root()
+            );
+            reader.finding(&codes::NO_PROJECT, Utf8Path::new(""), message);
+            return None;
+        }
+        _ => {
+            let found: Vec<&str> = [(agents, "agents/"), (agent, AGENT), (manifest, MANIFEST)]
+                .iter()
+                .filter(|(there, _)| *there)
+                .map(|(_, name)| *name)
+                .collect();
+            reader.finding(
+                &codes::AMBIGUOUS_ROOT,
+                Utf8Path::new(""),
+                format!("this directory holds {} at once", found.join(" and ")),
+            );
+            if agents {
+                RootKind::Project
+            } else {
+                RootKind::Agent
+            }
+        }
+    };
+    Some(kind)
+}
+
+/// The folders of `agents/` or of a `capabilities/`. YAML files that lie there are not read, which is said.
+fn folders(reader: &mut Reader, parent: impl AsRef<Utf8Path>) -> Vec<Utf8PathBuf> {
+    let parent = parent.as_ref();
+    if !reader.exists(parent.as_str()) {
+        return Vec::new();
+    }
+    let mut folders = Vec::new();
+    for item in reader.list(parent) {
+        let path = parent.join(&item.name);
+        if item.is_folder {
+            folders.push(path);
+        } else if matches!(path.extension(), Some("yaml" | "yml")) {
+            reader.finding(
+                &codes::UNREAD_FILE,
+                &path,
+                "this file is not read: each agent and each capability has a folder of its own",
+            );
+        }
+    }
+    folders
+}
+
+fn agent(reader: &mut Reader, path: Utf8PathBuf) -> AgentFolder {
+    let items = reader.list(&path);
+    let agent = required(reader, &path, &items, AGENT);
+    let prompts = prompts(reader, &path, &items, "agent");
+    let capabilities = capabilities(reader, &path);
+    AgentFolder {
+        path,
+        agent,
+        prompts,
+        capabilities,
+    }
+}
+
+fn capabilities(reader: &mut Reader, parent: &Utf8Path) -> Vec<CapabilityFolder> {
+    folders(reader, parent.join(CAPABILITIES))
+        .into_iter()
+        .map(|path| capability(reader, path))
+        .collect()
+}
+
+fn capability(reader: &mut Reader, path: Utf8PathBuf) -> CapabilityFolder {
+    let items = reader.list(&path);
+    let manifest = required(reader, &path, &items, MANIFEST);
+    let prompts = prompts(reader, &path, &items, "prompt");
+    let container = container(reader, &path, &items);
+    CapabilityFolder {
+        path,
+        manifest,
+        prompts,
+        container,
+    }
+}
+
+/// The file that makes a folder an agent or a capability.
+fn required(
+    reader: &mut Reader,
+    folder: &Utf8Path,
+    items: &[Item],
+    name: &'static str,
+) -> Option<SourceFile> {
+    let mut misspelt = false;
+    for item in items.iter().filter(|item| item.name != name) {
+        let lower = item.name.to_lowercase();
+        if lower == name || lower.strip_suffix(".yml") == name.strip_suffix(".yaml") {
+            misspelt = true;
+            let message = format!("this file is not read; the name is `{name}`");
+            reader.finding(&codes::FILE_NAME, &folder.join(&item.name), message);
+        }
+    }
+    if items.iter().any(|item| item.name == name) {
+        return reader.text(&folder.join(name));
+    }
+    if !misspelt {
+        let code = if name == AGENT {
+            &codes::NO_AGENT_FILE
+        } else {
+            &codes::NO_MANIFEST
+        };
+        reader.finding(code, folder, format!("this folder has no `{name}`"));
+    }
+    None
+}
+
+/// `stem.md` and `stem.<locale>.md`.
+fn prompts(reader: &mut Reader, folder: &Utf8Path, items: &[Item], stem: &str) -> Vec<SourceFile> {
+    items
+        .iter()
+        .filter(|item| context::is_prompt(&item.name, stem))
+        .filter_map(|item| reader.text(&folder.join(&item.name)))
+        .collect()
+}
+
+/// What builds the image: `container/`, else the capability's own folder if a Dockerfile lies in it.
+fn container(reader: &mut Reader, folder: &Utf8Path, items: &[Item]) -> Option<ContainerFolder> {
+    let has = |name: &str| items.iter().any(|item| item.name == name);
+    let path = match (has(CONTAINER), has(DOCKERFILE)) {
+        (true, true) => {
+            reader.finding(
+                &codes::BAD_CONTEXT,
+                folder,
+                "there are both container/ and a Dockerfile beside manifest.yaml; keep one",
+            );
+            return None;
+        }
+        (true, false) => folder.join(CONTAINER),
+        (false, true) => folder.to_owned(),
+        (false, false) => return None,
+    };
+    match super::container_files(reader.root(), &path) {
+        Ok(files) => Some(ContainerFolder {
+            path,
+            hash: super::folder_hash(&files),
+        }),
+        Err(error) => {
+            let at = error.path().to_owned();
+            match error {
+                ContextError::Unreadable { source, .. } => reader.unreadable(&at, &source),
+                other => reader.finding(&codes::BAD_CONTEXT, &at, other.to_string()),
+            }
+            None
+        }
+    }
+}

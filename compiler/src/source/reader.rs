@@ -1,0 +1,271 @@
+//! One file or folder at a time, and everything that can be wrong with it (L4).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use super::SourceFile;
+use crate::diag::codes::layout as codes;
+use crate::diag::{Code, Diagnostic, Place};
+use crate::model::Origin;
+use crate::yaml::MAX_BYTES;
+
+/// Reads below one root.
+pub(super) struct Reader {
+    root: Utf8PathBuf,
+    /// Where links must stay.
+    real_root: PathBuf,
+    pub(super) findings: Vec<Diagnostic>,
+}
+
+/// What stands in a folder, links followed.
+pub(super) struct Item {
+    pub(super) name: String,
+    pub(super) is_folder: bool,
+}
+
+impl Reader {
+    /// `None` if the root is no readable directory.
+    pub(super) fn new(root: &Utf8Path) -> Option<Self> {
+        let real_root = fs::canonicalize(root).ok()?;
+        real_root.is_dir().then(|| Self {
+            root: root.to_owned(),
+            real_root,
+            findings: Vec::new(),
+        })
+    }
+
+    /// What is in a folder, sorted by name, without what L4 skips.
+    pub(super) fn list(&mut self, folder: &Utf8Path) -> Vec<Item> {
+        let full = self.root.join(folder);
+        let entries = match fs::read_dir(&full) {
+            Ok(entries) => entries,
+            Err(error) => {
+                self.unreadable(folder, &error);
+                return Vec::new();
+            }
+        };
+        let mut items = Vec::new();
+        for entry in entries {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => {
+                    self.unreadable(folder, &error);
+                    continue;
+                }
+            };
+            let name = match entry.file_name().into_string() {
+                Ok(name) => name,
+                Err(name) => {
+                    self.finding(
+                        &codes::NOT_UTF8,
+                        folder,
+                        format!("the name {name:?} in this folder is not UTF-8"),
+                    );
+                    continue;
+                }
+            };
+            if is_skipped(&name) {
+                continue;
+            }
+            let path = folder.join(&name);
+            if let Some(is_folder) = self.follow(&path, &full, &entry) {
+                items.push(Item { name, is_folder });
+            }
+        }
+        items.sort_by(|a, b| a.name.cmp(&b.name));
+        items
+    }
+
+    /// Whether an entry is a folder; `None` with a finding if it is a link that leads astray.
+    fn follow(&mut self, path: &Utf8Path, parent: &Utf8Path, entry: &fs::DirEntry) -> Option<bool> {
+        let kind = match entry.file_type() {
+            Ok(kind) => kind,
+            Err(error) => {
+                self.unreadable(path, &error);
+                return None;
+            }
+        };
+        if !kind.is_symlink() {
+            return Some(kind.is_dir());
+        }
+        let Ok(target) = fs::canonicalize(self.root.join(path)) else {
+            self.finding(
+                &codes::BAD_LINK,
+                path,
+                "this symbolic link leads nowhere, or in a circle",
+            );
+            return None;
+        };
+        if !target.starts_with(&self.real_root) {
+            self.finding(
+                &codes::BAD_LINK,
+                path,
+                "this symbolic link leads out of the root",
+            );
+            return None;
+        }
+        let is_folder = target.is_dir();
+        let real_parent = fs::canonicalize(parent).unwrap_or_default();
+        if is_folder && real_parent.starts_with(&target) {
+            self.finding(
+                &codes::BAD_LINK,
+                path,
+                "this symbolic link leads in a circle: to a folder that holds it",
+            );
+            return None;
+        }
+        Some(is_folder)
+    }
+
+    /// A text file without BOM and with LF line ends; `None` with a finding if it cannot be had.
+    pub(super) fn text(&mut self, path: &Utf8Path) -> Option<SourceFile> {
+        let bytes = self.bytes(path)?;
+        let body = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
+        let text = match std::str::from_utf8(body) {
+            Ok(text) => text,
+            Err(error) => {
+                self.not_utf8(path, body, error.valid_up_to());
+                return None;
+            }
+        };
+        let text = if text.contains('\r') {
+            text.replace("\r\n", "\n")
+        } else {
+            text.to_owned()
+        };
+        Some(SourceFile {
+            path: path.to_owned(),
+            text,
+        })
+    }
+
+    fn bytes(&mut self, path: &Utf8Path) -> Option<Vec<u8>> {
+        let full = self.root.join(path);
+        // Asked before it is opened: opening a pipe waits for a writer.
+        let metadata = match fs::metadata(&full) {
+            Ok(metadata) => metadata,
+            Err(error) => {
+                self.unreadable(path, &error);
+                return None;
+            }
+        };
+        if !metadata.is_file() {
+            self.finding(
+                &codes::NOT_A_FILE,
+                path,
+                format!("{} stands where a file is expected", kind_of(&metadata)),
+            );
+            return None;
+        }
+        if metadata.len() > MAX_BYTES as u64 {
+            self.finding(
+                &codes::FILE_TOO_LARGE,
+                path,
+                format!(
+                    "the file has {} bytes; at most {MAX_BYTES} are read",
+                    metadata.len()
+                ),
+            );
+            return None;
+        }
+        match fs::read(&full) {
+            Ok(bytes) => Some(bytes),
+            Err(error) => {
+                self.unreadable(path, &error);
+                None
+            }
+        }
+    }
+
+    fn not_utf8(&mut self, path: &Utf8Path, bytes: &[u8], at: usize) {
+        let before = &bytes[..at];
+        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let start = before
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |at| at + 1);
+        let column = String::from_utf8_lossy(&before[start..]).chars().count() + 1;
+        let byte = bytes.get(at).copied().unwrap_or_default();
+        let place = Place {
+            origin: Origin {
+                file: path.to_owned(),
+                line: u32::try_from(line).unwrap_or(u32::MAX),
+                column: u32::try_from(column).unwrap_or(u32::MAX),
+            },
+            length: 1,
+            path: String::new(),
+        };
+        self.findings.push(
+            Diagnostic::new(
+                &codes::NOT_UTF8,
+                place,
+                format!("the byte 0x{byte:02X} is not UTF-8"),
+            )
+            .help("save the file as UTF-8; it may be Latin-1 or Windows-1252 now"),
+        );
+    }
+
+    pub(super) fn unreadable(&mut self, path: &Utf8Path, error: &std::io::Error) {
+        self.finding(
+            &codes::UNREADABLE,
+            path,
+            format!("this cannot be read: {error}"),
+        );
+    }
+
+    pub(super) fn finding(
+        &mut self,
+        code: &'static Code,
+        path: &Utf8Path,
+        message: impl Into<String>,
+    ) {
+        self.findings
+            .push(Diagnostic::new(code, whole(path), message));
+    }
+
+    /// Whether something of that name exists, whatever it is.
+    pub(super) fn exists(&self, path: &str) -> bool {
+        fs::symlink_metadata(self.root.join(path)).is_ok()
+    }
+
+    /// The root as it was given.
+    pub(super) fn root(&self) -> &Utf8Path {
+        &self.root
+    }
+}
+
+/// A file or folder as a whole.
+pub(super) fn whole(path: &Utf8Path) -> Place {
+    Place {
+        origin: Origin {
+            file: path.to_owned(),
+            line: 0,
+            column: 0,
+        },
+        length: 0,
+        path: String::new(),
+    }
+}
+
+/// Dotfiles, what package managers and compilers leave, and editors' backups (L4).
+fn is_skipped(name: &str) -> bool {
+    name.starts_with('.')
+        || matches!(name, "node_modules" | "target")
+        || name.ends_with('~')
+        || (name.starts_with('#') && name.ends_with('#'))
+        || Path::new(name).extension().is_some_and(|extension| {
+            matches!(extension.to_str(), Some("bak" | "orig" | "swp" | "swo"))
+        })
+}
+
+pub(super) fn kind_of(metadata: &fs::Metadata) -> &'static str {
+    if metadata.is_dir() {
+        "a folder"
+    } else if metadata.is_file() {
+        "a file"
+    } else {
+        "a pipe, socket or device"
+    }
+}

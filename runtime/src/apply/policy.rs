@@ -1,0 +1,110 @@
+//! The gateway's policy while several instances change at once: one desk, one generation after the other (S8).
+
+use std::collections::BTreeMap;
+
+use selu_compiler::plan::{GatewayRule, PlannedGateway};
+use tokio::sync::Mutex;
+
+use crate::egress::policy::Policy;
+use crate::engine::Engine;
+use crate::gateway::{self, GatewayError};
+
+/// Changes the policy and waits for the acknowledgement, one change at a time.
+pub(super) struct PolicyDesk<'a> {
+    engine: &'a dyn Engine,
+    gateway: &'a str,
+    /// What the gateway acknowledged last.
+    present: Mutex<Policy>,
+}
+
+impl<'a> PolicyDesk<'a> {
+    /// Brings the gateway to exactly `networks` and takes it from there. A gateway without a readable policy denies
+    /// everything, and any generation may follow (S8).
+    pub(super) async fn open(
+        engine: &'a dyn Engine,
+        gateway: &'a str,
+        project: &str,
+        networks: BTreeMap<String, GatewayRule>,
+    ) -> Result<Self, GatewayError> {
+        let mut wanted = Policy {
+            project: project.to_owned(),
+            generation: 1,
+            networks,
+        };
+        match gateway::policy_ack(engine, gateway).await {
+            Ok(ack) => {
+                wanted.generation = ack.generation;
+                if ack.hash != wanted.hash()? {
+                    wanted.generation += 1;
+                    gateway::push_policy(engine, gateway, &wanted).await?;
+                }
+            }
+            Err(GatewayError::Role { message, .. }) => {
+                tracing::debug!("the gateway has no policy to go by: {message}");
+                gateway::push_policy(engine, gateway, &wanted).await?;
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(Self {
+            engine,
+            gateway,
+            present: Mutex::new(wanted),
+        })
+    }
+
+    /// Adds or replaces the rule of a network.
+    pub(super) async fn allow(
+        &self,
+        network: &str,
+        rule: &GatewayRule,
+    ) -> Result<(), GatewayError> {
+        self.change(|networks| {
+            networks.insert(network.to_owned(), rule.clone());
+        })
+        .await
+    }
+
+    /// Takes a network's rule away. Acknowledged before the network may be removed (S5).
+    pub(super) async fn revoke(&self, network: &str) -> Result<(), GatewayError> {
+        self.change(|networks| {
+            networks.remove(network);
+        })
+        .await
+    }
+
+    async fn change(
+        &self,
+        change: impl FnOnce(&mut BTreeMap<String, GatewayRule>),
+    ) -> Result<(), GatewayError> {
+        let mut present = self.present.lock().await;
+        let mut next = present.clone();
+        change(&mut next.networks);
+        if next == *present {
+            return Ok(());
+        }
+        next.generation += 1;
+        gateway::push_policy(self.engine, self.gateway, &next).await?;
+        *present = next;
+        Ok(())
+    }
+}
+
+/// Whether the gateway goes by exactly what is planned; else, why not.
+pub async fn policy_state(
+    engine: &dyn Engine,
+    project: &str,
+    gateway: &PlannedGateway,
+) -> Result<(), String> {
+    let ack = gateway::policy_ack(engine, &gateway.name).await;
+    let ack = ack.map_err(|error| super::chain(&error))?;
+    let planned = Policy {
+        project: project.to_owned(),
+        generation: ack.generation,
+        networks: gateway.policy.clone(),
+    };
+    match planned.hash() {
+        Ok(hash) if hash == ack.hash => Ok(()),
+        Ok(_) => Err(format!("generation {} is not what is planned", ack.generation)),
+        Err(error) => Err(error.to_string()),
+    }
+}

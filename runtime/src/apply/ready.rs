@@ -1,0 +1,222 @@
+//! Waiting until a container can be called (W1, W2), and saying why it cannot.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use selu_compiler::model::InstanceKey;
+use selu_compiler::observed::ContainerState;
+use selu_compiler::plan::PlannedContainer;
+use tokio::time::{sleep, timeout};
+
+use crate::engine::{Engine, EngineError};
+use crate::invoke::{CallError, Client, Health};
+use crate::secrets::Redactor;
+use crate::stop::Stop;
+
+/// How long a container may take unless the caller says otherwise (W1).
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How often the health is asked for and the state looked at.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Limit of one health check: one that hangs must not use up the whole time.
+const ONE_CHECK: Duration = Duration::from_secs(5);
+
+/// How many log lines an error quotes.
+const LOG_LINES: u32 = 20;
+
+/// Why a container is not ready.
+#[derive(Debug, thiserror::Error)]
+pub enum NotReady {
+    /// It ended (W2).
+    #[error("the container ended before it was ready: {how}{logs}")]
+    Ended {
+        /// Exit code in words.
+        how: String,
+        /// Last log lines, ready to be appended.
+        logs: String,
+    },
+    /// It disappeared.
+    #[error("the container disappeared before it was ready; did somebody remove it?")]
+    Gone,
+    /// The time is over.
+    #[error("the container was not ready within {} s: {last}{logs}", .limit.as_secs())]
+    Slow {
+        /// The limit.
+        limit: Duration,
+        /// What the last health check said.
+        last: String,
+        /// Last log lines, ready to be appended.
+        logs: String,
+    },
+    /// It serves something else (W4).
+    #[error(
+        "the capability answers gRPC, but not selu.capability.v1.Capability/Healthcheck; if it was written for the \
+         older dialect (`CapabilityService`, with `result` and `success`), this version of selu can't call it yet: \
+         serve selu.capability.v1.Capability{logs}"
+    )]
+    OtherService {
+        /// Last log lines, ready to be appended.
+        logs: String,
+    },
+    /// The engine failed.
+    #[error("the container's state is unknown")]
+    Engine(#[from] EngineError),
+    /// A wish to stop came first.
+    #[error("interrupted while waiting for the container to be ready")]
+    Interrupted,
+}
+
+/// What is waited for.
+pub(super) struct Wait<'a> {
+    pub(super) engine: &'a dyn Engine,
+    pub(super) gateway: &'a str,
+    pub(super) instance: &'a InstanceKey,
+    pub(super) container: &'a PlannedContainer,
+    pub(super) limit: Duration,
+    pub(super) redactor: &'a Redactor,
+    pub(super) stop: &'a Stop,
+}
+
+impl Wait<'_> {
+    /// Polls the health from the start, watches the container meanwhile, and gives up at the limit.
+    pub(super) async fn ready(&self) -> Result<(), NotReady> {
+        let last = Mutex::new("no health check was answered".to_owned());
+        tokio::select! {
+            biased;
+            () = self.stop.wait() => Err(NotReady::Interrupted),
+            answer = self.healthy(&last) => answer,
+            ended = self.ended() => Err(ended),
+            () = sleep(self.limit) => {
+                // It may have ended in this very moment, which says more.
+                if let Some(ended) = self.look().await? {
+                    return Err(ended);
+                }
+                let last = last.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                Err(NotReady::Slow { limit: self.limit, last, logs: self.logs().await })
+            }
+        }
+    }
+
+    async fn healthy(&self, last: &Mutex<String>) -> Result<(), NotReady> {
+        loop {
+            let said = match self.check().await {
+                Ok(Health::Ready) => return Ok(()),
+                Ok(Health::NotReady { message }) if message.is_empty() => {
+                    "it answers `ready: false`".to_owned()
+                }
+                Ok(Health::NotReady { message }) => format!("it answers `ready: false`: {message}"),
+                Err(CallError::OtherService) => {
+                    return Err(NotReady::OtherService {
+                        logs: self.logs().await,
+                    });
+                }
+                Err(error @ CallError::Unreachable { .. }) => {
+                    format!("{error}; does it listen on 0.0.0.0:50051, and not on localhost only?")
+                }
+                Err(error) => super::chain(&error),
+            };
+            tracing::debug!(instance = %self.instance, "not ready: {said}");
+            *last.lock().unwrap_or_else(PoisonError::into_inner) = self.redactor.clean(&said);
+            sleep(PAUSE).await;
+        }
+    }
+
+    async fn check(&self) -> Result<Health, CallError> {
+        let attempt = async {
+            let network = &self.container.network.name;
+            let client = Client::connect(self.engine, self.gateway, network).await?;
+            client.health(ONE_CHECK).await
+        };
+        let limit = ONE_CHECK * 2;
+        timeout(limit, attempt)
+            .await
+            .unwrap_or(Err(CallError::Deadline { deadline: limit }))
+    }
+
+    async fn ended(&self) -> NotReady {
+        loop {
+            sleep(PAUSE).await;
+            match self.look().await {
+                Ok(None) => {}
+                Ok(Some(ended)) => return ended,
+                Err(error) => return error.into(),
+            }
+        }
+    }
+
+    async fn look(&self) -> Result<Option<NotReady>, EngineError> {
+        let Some(found) = self.engine.container(&self.container.name).await? else {
+            return Ok(Some(NotReady::Gone));
+        };
+        Ok(match found.state {
+            ContainerState::Created | ContainerState::Running | ContainerState::Restarting => None,
+            ContainerState::Paused => Some(NotReady::Ended {
+                how: "somebody paused it".to_owned(),
+                logs: String::new(),
+            }),
+            ContainerState::Dead => Some(NotReady::Ended {
+                how: "the engine reports it as dead".to_owned(),
+                logs: self.logs().await,
+            }),
+            ContainerState::Exited { code, oom_killed } => Some(NotReady::Ended {
+                how: explain_exit(code, oom_killed, self.container.spec.memory_bytes),
+                logs: self.logs().await,
+            }),
+        })
+    }
+
+    async fn logs(&self) -> String {
+        match self.engine.logs(&self.container.name, LOG_LINES).await {
+            Ok(text) if text.trim().is_empty() => "\nit logged nothing".to_owned(),
+            Ok(text) => {
+                let mut quoted = "\nits last log lines:".to_owned();
+                for line in self.redactor.clean(&text).lines() {
+                    quoted.push_str("\n  | ");
+                    quoted.push_str(line);
+                }
+                quoted
+            }
+            Err(error) => format!("\nits log is unavailable: {error}"),
+        }
+    }
+}
+
+/// An exit code in words; a kill for memory in three grades (R3).
+pub fn explain_exit(code: i64, oom_killed: bool, memory_bytes: u64) -> String {
+    let limit = format!("{} MiB", memory_bytes / (1024 * 1024));
+    match code {
+        _ if oom_killed => format!(
+            "exit code {code}, killed for memory: its limit of {limit} (resources.max_memory_mb) is too small for it"
+        ),
+        137 => format!(
+            "exit code 137, killed by signal 9 without the engine's out-of-memory flag: likely for memory if it was near \
+             its limit of {limit}, else by somebody"
+        ),
+        139 => "exit code 139, a crash (signal 11, segmentation fault)".to_owned(),
+        129..=165 => format!("exit code {code}, ended by signal {}", code - 128),
+        126 => "exit code 126: its command exists but can't be executed".to_owned(),
+        127 => "exit code 127: its command was not found in the image".to_owned(),
+        0 => "exit code 0: its command ended, where a server goes on running".to_owned(),
+        _ => format!("exit code {code}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_codes_are_explained_and_memory_has_its_grades() {
+        let explain = |code, flag| explain_exit(code, flag, 128 << 20);
+        assert!(explain(137, true).contains("killed for memory: its limit of 128 MiB"));
+        assert!(explain(137, false).contains("likely for memory"));
+        assert!(
+            explain(1, true).contains("killed for memory"),
+            "a child was killed"
+        );
+        assert!(explain(139, false).contains("segmentation fault"));
+        assert!(explain(143, false).contains("signal 15"));
+        assert_eq!(explain(3, false), "exit code 3");
+    }
+}

@@ -1,0 +1,148 @@
+//! The command line.
+
+use camino::Utf8PathBuf;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Compiles a directory of agents into a plan, applies it to a container engine, and locks what it found.
+#[derive(Debug, Parser)]
+#[command(name = "selu", version, disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What every command takes.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Global {
+    /// Container engine, such as unix:///run/docker.sock (default: as Docker's own client finds it)
+    #[arg(long, global = true, value_name = "ADDRESS")]
+    pub(crate) host: Option<String>,
+    /// Project name that owns objects on the engine, instead of the one in selu.toml
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) project: Option<String>,
+    /// What standard output holds
+    #[arg(long, global = true, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+    /// File of SELU_CRED__AGENT__CAPABILITY__NAME=value lines
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) env_file: Option<Utf8PathBuf>,
+    /// Say what is done, step by step (SELU_LOG=… for more)
+    #[arg(long, short, global = true)]
+    pub(crate) verbose: bool,
+}
+
+/// Form of standard output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people.
+    Text,
+    /// For programs: JSON from the first byte to the last.
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Compile and report; needs no engine
+    Check(Directory),
+    /// Show what apply would do; changes nothing
+    Plan(PlanArgs),
+    /// Make the engine as planned, discover live tools, write selu.lock
+    Apply(ApplyArgs),
+    /// Pin images and discover live tools into selu.lock, leaving nothing running
+    Lock(LockArgs),
+    /// Whether everything runs as planned
+    Status(Directory),
+    /// Remove what this project owns on the engine
+    Destroy(DestroyArgs),
+    /// What a model would be offered
+    Tools(Directory),
+    /// Build local images from their container folders
+    Build(BuildArgs),
+    /// Print the JSON schema of a file format, for editors
+    Schema(SchemaArgs),
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Directory {
+    /// Project, agent or capability directory
+    #[arg(value_name = "DIR", default_value = ".")]
+    pub(crate) dir: Utf8PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PlanArgs {
+    #[command(flatten)]
+    pub(crate) directory: Directory,
+    /// Ask neither engine nor registry; what only they know stays open
+    #[arg(long)]
+    pub(crate) offline: bool,
+    /// Exit with 2 if there is something to do
+    #[arg(long, conflicts_with = "offline")]
+    pub(crate) detailed_exitcode: bool,
+}
+
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Consent {
+    /// Do not ask
+    #[arg(long, short = 'y')]
+    pub(crate) yes: bool,
+    /// How many seconds to wait while another selu works on this project
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    pub(crate) lock_timeout: u64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ApplyArgs {
+    #[command(flatten)]
+    pub(crate) directory: Directory,
+    #[command(flatten)]
+    pub(crate) consent: Consent,
+    /// Refuse unless selu.lock says exactly this; never write it
+    #[arg(long)]
+    pub(crate) locked: bool,
+    /// With --locked: accept images that exist on this engine only
+    #[arg(long, requires = "locked")]
+    pub(crate) allow_local: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LockArgs {
+    #[command(flatten)]
+    pub(crate) directory: Directory,
+    /// Only say whether selu.lock fits the directory (exit 2 if not); needs no engine
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// How many seconds to wait while another selu works on this project
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    pub(crate) lock_timeout: u64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DestroyArgs {
+    #[command(flatten)]
+    pub(crate) directory: Directory,
+    #[command(flatten)]
+    pub(crate) consent: Consent,
+    /// Remove volumes and the data in them, too
+    #[arg(long)]
+    pub(crate) volumes: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BuildArgs {
+    /// AGENT/CAPABILITY or CAPABILITY; all that have a container folder if absent
+    #[arg(value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Project, agent or capability directory
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) dir: Utf8PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SchemaArgs {
+    /// Which format
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+}

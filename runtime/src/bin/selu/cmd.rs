@@ -1,0 +1,11 @@
+//! One file per command.
+
+pub(crate) mod apply;
+pub(crate) mod build;
+pub(crate) mod check;
+pub(crate) mod destroy;
+pub(crate) mod lock;
+pub(crate) mod plan;
+pub(crate) mod schema;
+pub(crate) mod status;
+pub(crate) mod tools;

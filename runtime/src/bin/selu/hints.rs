@@ -1,0 +1,53 @@
+//! What to do about an error, by its type.
+
+use selu_runtime::engine::EngineError;
+
+/// Hints for every error of the chain that has a cure.
+pub(crate) fn of(error: &anyhow::Error) -> Vec<String> {
+    error.chain().filter_map(one).collect()
+}
+
+fn one(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+    if let Some(Hinted { hint, .. }) = error.downcast_ref() {
+        return Some(hint.clone());
+    }
+    let hint = match error.downcast_ref::<EngineError>()? {
+        EngineError::Unreachable { .. } => {
+            "start the engine (`systemctl start docker`, `dockerd`, or Docker Desktop), install one \
+             (https://docs.docker.com/engine/install/), or name it with --host or DOCKER_HOST; `selu check` and \
+             `selu plan --offline` need none"
+        }
+        EngineError::Permission { .. } => {
+            "root and members of the socket's group may open it: `sudo usermod -aG docker $USER`, then log in again \
+             (members of that group are as good as root), or use a rootless engine"
+        }
+        EngineError::RateLimited { .. } => {
+            "log in to the registry with `docker login`, or wait; with a complete selu.lock and pulled images no \
+             registry is asked"
+        }
+        EngineError::Timeout { .. }
+        | EngineError::Conflict { .. }
+        | EngineError::NotFound { .. }
+        | EngineError::Refused { .. }
+        | EngineError::Protocol { .. } => return None,
+    };
+    Some(hint.to_owned())
+}
+
+/// An error of the binary's own that brings its cure along.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct Hinted {
+    message: String,
+    hint: String,
+}
+
+impl Hinted {
+    /// What is wrong, and what to do.
+    pub(crate) fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            hint: hint.into(),
+        }
+    }
+}

@@ -1,0 +1,380 @@
+//! What an apply or a lock came to: the counts that a person reads, the JSON and the exit code, from one place; and the
+//! lock that follows from it.
+
+use std::collections::BTreeMap;
+
+use selu_compiler::diff::{ChangeSet, Subject};
+use selu_compiler::lock::{DiscoveryOutcome, FieldChange, Lock, Stale, ToolChange, ToolChangeKind};
+use selu_compiler::model::{InstanceKey, Policy};
+use selu_compiler::plan::Plan;
+use selu_runtime::apply::{self, Discovery, Report};
+use selu_runtime::discover::{Journal, describe};
+use selu_runtime::events::subject_name;
+use serde_json::{Value, json};
+
+use crate::exit::Exit;
+use crate::printer::{Printer, shown};
+use crate::project::{Loaded, document};
+
+/// A report with its exit code.
+pub(crate) struct Outcome {
+    report: Report,
+    exit: Exit,
+}
+
+#[derive(Default)]
+struct Counts {
+    done: usize,
+    failed: usize,
+    not_started: usize,
+}
+
+impl Outcome {
+    /// Judges a report.
+    pub(crate) fn of(report: Report) -> Self {
+        let counts = Counts::of(&report);
+        let exit = if report.interrupted {
+            Exit::Interrupted
+        } else if counts.failed + counts.not_started == 0 {
+            Exit::Done
+        } else if counts.done > 0 {
+            Exit::Partial
+        } else {
+            Exit::Failed
+        };
+        Self { report, exit }
+    }
+
+    /// Nothing was begun.
+    pub(crate) fn declined(changes: &ChangeSet, exit: Exit) -> Self {
+        Self {
+            report: Report::not_begun(changes),
+            exit,
+        }
+    }
+
+    /// Says how it went, once.
+    pub(crate) fn show(&self, printer: &Printer, project: &str, tools: &[ToolChange]) -> Exit {
+        let counts = Counts::of(&self.report);
+        let mut objects = Vec::new();
+        for (change, outcome) in &self.report.outcomes {
+            let name = subject_name(&change.subject);
+            let (word, why) = match outcome {
+                apply::Outcome::Unchanged => ("unchanged", None),
+                apply::Outcome::Done => ("done", None),
+                apply::Outcome::Failed(why) => ("failed", Some(why)),
+                apply::Outcome::NotStarted(why) => ("not-started", Some(why)),
+            };
+            if let apply::Outcome::NotStarted(why) = outcome {
+                printer.say(&format!("{name}: not started: {}", shown(why)));
+            }
+            objects.push(json!({
+                "subject": change.subject,
+                "action": change.action,
+                "outcome": word,
+                "error": why,
+            }));
+        }
+        let discoveries: serde_json::Map<String, Value> = self
+            .report
+            .discoveries
+            .iter()
+            .map(|(key, discovery)| (key.to_string(), discovered(printer, key, discovery)))
+            .collect();
+        if counts.done + counts.failed + counts.not_started > 0 {
+            printer.say(&format!(
+                "{} done, {} failed, {} not started.",
+                counts.done, counts.failed, counts.not_started
+            ));
+        }
+        let mut document = document(project);
+        document.insert("objects".to_owned(), objects.into());
+        document.insert("discoveries".to_owned(), discoveries.into());
+        document.insert("tool_changes".to_owned(), tools.iter().map(tool_change).collect());
+        document.insert("done".to_owned(), counts.done.into());
+        document.insert("failed".to_owned(), counts.failed.into());
+        document.insert("not_started".to_owned(), counts.not_started.into());
+        document.insert("interrupted".to_owned(), self.report.interrupted.into());
+        document.insert("exit_code".to_owned(), self.exit.code().into());
+        printer.json(&document.into());
+        self.exit
+    }
+}
+
+impl Counts {
+    fn of(report: &Report) -> Self {
+        let mut counts = Self::default();
+        for (_, outcome) in &report.outcomes {
+            match outcome {
+                apply::Outcome::Unchanged => {}
+                apply::Outcome::Done => counts.done += 1,
+                apply::Outcome::Failed(_) => counts.failed += 1,
+                apply::Outcome::NotStarted(_) => counts.not_started += 1,
+            }
+        }
+        for discovery in report.discoveries.values() {
+            match discovery {
+                Discovery::Found(_) => counts.done += 1,
+                Discovery::Failed(_) => counts.failed += 1,
+                Discovery::NotStarted => counts.not_started += 1,
+            }
+        }
+        counts
+    }
+}
+
+fn discovered(printer: &Printer, key: &InstanceKey, discovery: &Discovery) -> Value {
+    match discovery {
+        Discovery::Found(found) => {
+            let tools: Vec<&String> = found.discovered.tools.keys().collect();
+            printer.say(&format!("{key}: {} tools discovered", tools.len()));
+            let notes: Vec<String> = found.discovered.notes.iter().map(describe).collect();
+            for note in &notes {
+                printer.say(&format!("  note: {}", shown(&printer.clean(note))));
+            }
+            json!({ "outcome": "done", "tools": tools, "notes": notes })
+        }
+        Discovery::Failed(why) => {
+            printer.say(&format!("{key}: discovery failed: {}", shown(why)));
+            json!({ "outcome": "failed", "error": why })
+        }
+        Discovery::NotStarted => {
+            printer.say(&format!("{key}: discovery not started"));
+            json!({ "outcome": "not-started" })
+        }
+    }
+}
+
+fn tool_change(change: &ToolChange) -> Value {
+    let (kind, policy, fields) = match &change.kind {
+        ToolChangeKind::Added(tool) => ("added", Some(tool.policy), Vec::new()),
+        ToolChangeKind::Removed(_) => ("removed", None, Vec::new()),
+        ToolChangeKind::Changed(fields) => ("changed", None, field_changes(fields)),
+    };
+    json!({
+        "instance": change.instance,
+        "tool": change.tool,
+        "kind": kind,
+        "policy": policy,
+        "held": change.held,
+        "fields": fields,
+    })
+}
+
+/// Path, old and new value, as text.
+type Values = (String, Option<String>, Option<String>);
+
+fn field_values(field: &FieldChange) -> Vec<Values> {
+    let policy = |policy: &Option<Policy>| policy.map(|policy| policy.to_string());
+    let one = |path: &str, old, new| vec![(path.to_owned(), old, new)];
+    match field {
+        FieldChange::Description { old, new } => {
+            one("description", Some(old.clone()), Some(new.clone()))
+        }
+        FieldChange::InputSchema(changes) => changes
+            .iter()
+            .map(|change| {
+                let text = |value: &Option<Value>| value.as_ref().map(ToString::to_string);
+                let path = format!("input_schema{}", change.pointer);
+                (path, text(&change.old), text(&change.new))
+            })
+            .collect(),
+        FieldChange::Recommended { old, new } => {
+            one("recommended_policy (shown, not applied)", policy(old), policy(new))
+        }
+        FieldChange::Policy { old, new } => {
+            one("policy", Some(old.to_string()), Some(new.to_string()))
+        }
+        FieldChange::TerminalOnSuccess { new } => {
+            one("terminal_on_success", Some((!new).to_string()), Some(new.to_string()))
+        }
+    }
+}
+
+fn field_changes(fields: &[FieldChange]) -> Vec<Value> {
+    fields
+        .iter()
+        .flat_map(field_values)
+        .map(|(path, old, new)| json!({ "path": path, "old": old, "new": new }))
+        .collect()
+}
+
+/// Says why a lock does not fit, every entry of it.
+pub(crate) fn stale_text(printer: &Printer, project: &str, stale: &[Stale]) -> Exit {
+    let reasons: Vec<String> = stale.iter().map(ToString::to_string).collect();
+    printer.say(&format!("selu.lock does not fit the directory, {} differences:", stale.len()));
+    for reason in &reasons {
+        printer.data(&format!("{}\n", shown(reason)));
+    }
+    printer.hint("`selu apply` or `selu lock` writes the lock anew; review what changes in it");
+    let mut document = document(project);
+    document.insert("stale".to_owned(), reasons.into());
+    document.insert("exit_code".to_owned(), Exit::Differs.code().into());
+    printer.json(&document.into());
+    Exit::Differs
+}
+
+/// From a report to the lock on disk.
+pub(crate) struct Locking<'a> {
+    pub(crate) printer: &'a Printer,
+    pub(crate) loaded: &'a Loaded,
+    /// `--locked`: compare, never write.
+    pub(crate) read_only: bool,
+}
+
+impl Locking<'_> {
+    /// Merges what was found, keeps old entries of what was not done, writes, and says how it went.
+    pub(crate) fn finish(
+        &self,
+        plan: &Plan,
+        outcome: Outcome,
+        journal: &mut Journal,
+    ) -> anyhow::Result<Exit> {
+        let Self {
+            printer,
+            loaded,
+            read_only,
+        } = *self;
+        let discoveries: BTreeMap<InstanceKey, DiscoveryOutcome> = outcome
+            .report
+            .discoveries
+            .iter()
+            .map(|(key, discovery)| (key.clone(), wire(discovery)))
+            .collect();
+        let settings = &loaded.project.settings;
+        let mut merged = Lock::merge(loaded.lock(), plan, &discoveries, settings);
+        for (change, outcome) in &outcome.report.outcomes {
+            if let Subject::Instance(key) = &change.subject
+                && !outcome.is_success()
+            {
+                restore(&mut merged.lock, loaded.lock(), key);
+                merged.changes.retain(|change| change.instance != *key);
+            }
+        }
+        for (key, discovery) in &outcome.report.discoveries {
+            match discovery {
+                Discovery::Found(_) => journal.settle(key),
+                Discovery::Failed(why) => journal.note(key, why),
+                Discovery::NotStarted => {}
+            }
+        }
+        if read_only {
+            let differs = loaded.lock.differs(&merged.lock);
+            journal.save()?;
+            if differs {
+                return Ok(self.differs(&merged.changes, outcome));
+            }
+        } else {
+            let written = loaded.lock.save(&merged.lock)?;
+            journal.save()?;
+            if written {
+                printer.say(&format!("{} written", loaded.lock.path()));
+            }
+        }
+        for change in &merged.changes {
+            printer.say(&tool_text(change));
+        }
+        Ok(outcome.show(printer, &plan.project, &merged.changes))
+    }
+
+    /// `--locked`, and what runs lists other tools than the lock (product.md 27).
+    fn differs(&self, changes: &[ToolChange], mut outcome: Outcome) -> Exit {
+        self.printer.say("--locked: what was discovered is not what selu.lock says; nothing was written");
+        for change in changes {
+            self.printer.say(&tool_text(change));
+        }
+        if outcome.exit == Exit::Done {
+            outcome.exit = Exit::Differs;
+        }
+        let project = self.loaded.project.name.as_deref().unwrap_or_default();
+        outcome.show(self.printer, project, changes)
+    }
+}
+
+/// A changed tool field by field (product.md 27).
+fn tool_text(change: &ToolChange) -> String {
+    let head = |word: &str| format!("{} {}: {word}", change.instance, shown(&change.tool));
+    let mut text = match &change.kind {
+        ToolChangeKind::Added(tool) => head(&format!("new tool, policy `{}`", tool.policy)),
+        ToolChangeKind::Removed(_) => head("the tool is gone, and its policy with it"),
+        ToolChangeKind::Changed(fields) => {
+            let mut text = head("the tool has changed");
+            for (path, old, new) in fields.iter().flat_map(field_values) {
+                let value = |value: Option<String>| match value {
+                    Some(value) => shown(&value),
+                    None => "nothing".to_owned(),
+                };
+                text.push_str(&format!("\n  {}: {} → {}", shown(&path), value(old), value(new)));
+            }
+            text
+        }
+    };
+    if change.held {
+        text.push_str("\n  kept out of use until somebody accepts it (`[discovery] on_change = \"hold\"`)");
+    }
+    text
+}
+
+fn wire(discovery: &Discovery) -> DiscoveryOutcome {
+    match discovery {
+        Discovery::Found(found) => DiscoveryOutcome::Found {
+            tools: found.discovered.tools.clone(),
+            credentials_present: found.credentials_present.iter().cloned().collect(),
+        },
+        Discovery::Failed(_) | Discovery::NotStarted => DiscoveryOutcome::Failed,
+    }
+}
+
+/// The old entry of what was not done (product.md 14).
+fn restore(lock: &mut Lock, old: Option<&Lock>, key: &InstanceKey) {
+    match old.and_then(|old| old.instances.get(key)) {
+        Some(entry) => lock.instances.insert(key.clone(), entry.clone()),
+        None => lock.instances.remove(key),
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use selu_compiler::diff::{Action, Change};
+
+    use super::*;
+
+    fn report(outcomes: Vec<apply::Outcome>, discoveries: Vec<Discovery>) -> Report {
+        let change = |outcome| {
+            let change = Change {
+                subject: Subject::Network("n".to_owned()),
+                action: Action::Create,
+                reasons: Vec::new(),
+            };
+            (change, outcome)
+        };
+        let key = |n: usize| InstanceKey::new("a", &format!("c{n}"));
+        Report {
+            outcomes: outcomes.into_iter().map(change).collect(),
+            discoveries: discoveries
+                .into_iter()
+                .enumerate()
+                .map(|(n, discovery)| (key(n), discovery))
+                .collect(),
+            interrupted: false,
+        }
+    }
+
+    #[test]
+    fn the_exit_code_follows_from_the_counts() {
+        use apply::Outcome::{Done, Failed, NotStarted, Unchanged};
+        let fail = || Failed("x".to_owned());
+        let wait = || NotStarted("x".to_owned());
+        let exit = |outcomes, discoveries| Outcome::of(report(outcomes, discoveries)).exit;
+        assert_eq!(exit(vec![Unchanged], vec![]), Exit::Done);
+        assert_eq!(exit(vec![Done, Unchanged], vec![]), Exit::Done);
+        assert_eq!(exit(vec![Done, fail()], vec![]), Exit::Partial);
+        assert_eq!(exit(vec![Unchanged, fail(), wait()], vec![]), Exit::Failed);
+        let broken = || vec![Discovery::Failed("x".to_owned())];
+        assert_eq!(exit(vec![Done], broken()), Exit::Partial, "D4");
+        assert_eq!(exit(vec![Unchanged], broken()), Exit::Failed, "D4");
+        let mut stopped = report(vec![Done, wait()], vec![]);
+        stopped.interrupted = true;
+        assert_eq!(Outcome::of(stopped).exit, Exit::Interrupted);
+    }
+}

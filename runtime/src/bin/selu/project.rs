@@ -1,0 +1,224 @@
+//! From a directory to a plan: what most commands begin with.
+
+use std::collections::BTreeSet;
+
+use anyhow::Context;
+use camino::{Utf8Path, Utf8PathBuf};
+use selu_compiler::check::check;
+use selu_compiler::diag::{Diagnostic, Severity, render};
+use selu_compiler::diff::{self, ChangeSet};
+use selu_compiler::lock::Lock;
+use selu_compiler::model::{InstanceKey, Project, is_id};
+use selu_compiler::observed::Observed;
+use selu_compiler::plan::Plan;
+use selu_compiler::resolve::resolve;
+use selu_compiler::source::{self, SourceSet};
+use selu_runtime::discover::Journal;
+use selu_runtime::engine::{Engine, EngineView, docker};
+use selu_runtime::lockfile::LockFile;
+use selu_runtime::observe::observe;
+use selu_runtime::secrets::{EnvFile, Secrets};
+
+use crate::args::{Cli, Directory};
+use crate::exit::{Ending, Exit};
+use crate::hints::Hinted;
+use crate::printer::{FORMAT_VERSION, Printer};
+
+/// A directory that compiles, with its lock.
+pub(crate) struct Loaded {
+    pub(crate) root: Utf8PathBuf,
+    pub(crate) sources: SourceSet,
+    pub(crate) project: Project,
+    pub(crate) lock: LockFile,
+}
+
+/// A plan against a live engine.
+pub(crate) struct Planned {
+    pub(crate) observed: Observed,
+    pub(crate) plan: Plan,
+    pub(crate) changes: ChangeSet,
+}
+
+/// Reads and checks. `None` once the findings were reported because one of them is an error.
+pub(crate) fn load(cli: &Cli, printer: &Printer, directory: &Directory) -> anyhow::Result<Option<Loaded>> {
+    let root = directory.dir.clone();
+    let sources = read(&root)?;
+    let mut checked = check(&sources);
+    let name = cli.global.project.as_deref();
+    if let Some(name) = name.filter(|name| !is_id(name)) {
+        return Err(Ending::usage(format!(
+            "--project {name}: a project's name has lower-case letters, digits and inner hyphens, 63 at most"
+        ))
+        .into());
+    }
+    let Some(mut project) = checked.project.take() else {
+        refuse(printer, &checked.diagnostics, &sources);
+        return Ok(None);
+    };
+    report(printer, &checked.diagnostics, &sources);
+    if let Some(name) = name {
+        project.name = Some(name.to_owned());
+    }
+    let lock = LockFile::load(&root)?;
+    Ok(Some(Loaded {
+        root,
+        sources,
+        project,
+        lock,
+    }))
+}
+
+/// Reads a directory; one without a project is an error, never an empty project (K06).
+pub(crate) fn read(root: &Utf8Path) -> anyhow::Result<SourceSet> {
+    let metadata = std::fs::metadata(root).with_context(|| format!("{root} cannot be read"))?;
+    if !metadata.is_dir() {
+        let message = format!("{root} is a file");
+        return Err(Hinted::new(message, "name the directory that holds the project").into());
+    }
+    let sources = source::read(root);
+    if sources.kind.is_none() {
+        let message = format!(
+            "no project in {root}: looked for agents/ or selu.toml (a project), agent.yaml (an agent), manifest.yaml (a \
+             capability)"
+        );
+        return Err(Hinted::new(message, "change into the project's directory, or name it").into());
+    }
+    Ok(sources)
+}
+
+/// Findings that stop a command: data in JSON, talk in text.
+fn refuse(printer: &Printer, diagnostics: &[Diagnostic], sources: &SourceSet) {
+    report(printer, diagnostics, sources);
+    let mut value = render::json(diagnostics);
+    if let Some(object) = value.as_object_mut() {
+        object.insert("exit_code".to_owned(), Exit::Failed.code().into());
+    }
+    printer.json(&value);
+}
+
+/// Findings besides the command's own data.
+fn report(printer: &Printer, diagnostics: &[Diagnostic], sources: &SourceSet) {
+    if !diagnostics.is_empty() {
+        printer.say(&render::text(diagnostics, sources, printer.color_err()));
+    }
+}
+
+impl Loaded {
+    /// What the lock says.
+    pub(crate) fn lock(&self) -> Option<&Lock> {
+        self.lock.lock()
+    }
+
+    /// The engine that the command line, the settings or the environment name.
+    pub(crate) async fn engine(&self, cli: &Cli) -> anyhow::Result<Box<dyn Engine>> {
+        let host = cli.global.host.as_deref();
+        connect(host.or(self.project.settings.engine_host.as_deref())).await
+    }
+
+    /// A plan that asked nobody. `None` once its findings were reported.
+    pub(crate) fn plan_offline(&self, printer: &Printer) -> Option<Plan> {
+        self.resolved(printer, self.lock(), None, true)
+    }
+
+    /// Facts, plan and changes. `None` once the findings were reported.
+    pub(crate) async fn plan(
+        &self,
+        printer: &Printer,
+        engine: &dyn EngineView,
+        talk: bool,
+    ) -> anyhow::Result<Option<Planned>> {
+        let observed = observe(engine, &self.project, self.lock()).await?;
+        if talk {
+            for warning in &observed.engine.warnings {
+                printer.warn(&format!("the engine says: {}", crate::printer::shown(warning)));
+            }
+        }
+        Ok(self.resolved(printer, self.lock(), Some(&observed), talk).map(|plan| {
+            let changes = diff::changes(&plan, &observed);
+            Planned {
+                observed,
+                plan,
+                changes,
+            }
+        }))
+    }
+
+    /// A plan from given facts. `None` once its findings were reported.
+    pub(crate) fn resolved(
+        &self,
+        printer: &Printer,
+        lock: Option<&Lock>,
+        observed: Option<&Observed>,
+        talk: bool,
+    ) -> Option<Plan> {
+        let resolved = resolve(&self.project, lock, observed);
+        let mut diagnostics = resolved.diagnostics;
+        diagnostics.sort_by(|a, b| a.place.cmp(&b.place));
+        match resolved.plan {
+            Some(plan) => {
+                if talk {
+                    report(printer, &diagnostics, &self.sources);
+                }
+                Some(plan)
+            }
+            None => {
+                refuse(printer, &diagnostics, &self.sources);
+                None
+            }
+        }
+    }
+
+    /// Credential values, with a word about those that fit nothing.
+    pub(crate) fn secrets(&self, cli: &Cli, printer: &Printer) -> anyhow::Result<Secrets> {
+        let file = match &cli.global.env_file {
+            Some(path) => {
+                let text = std::fs::read_to_string(path)
+                    .with_context(|| format!("the env file {path} cannot be read"))?;
+                Some((path.as_str(), text))
+            }
+            None => None,
+        };
+        let file = file.as_ref().map(|(name, text)| EnvFile { name, text });
+        let (secrets, unused) = Secrets::gather(&self.project, std::env::vars_os(), file)?;
+        for name in unused {
+            printer.warn(&format!("{name} is set, but no capability declares that credential"));
+        }
+        printer.guard(secrets.redactor());
+        Ok(secrets)
+    }
+
+    /// Dynamic instances that were never discovered, or whose last discovery failed or was cut off (D5).
+    pub(crate) fn due(&self, plan: &Plan, journal: &Journal) -> BTreeSet<InstanceKey> {
+        let discovered = |key: &InstanceKey| {
+            let locked = self.lock().and_then(|lock| lock.instances.get(key));
+            let discovery = locked.and_then(|locked| locked.discovery.as_ref());
+            discovery.is_some_and(|discovery| discovery.credentials_present.is_some())
+        };
+        plan.instances
+            .iter()
+            .filter(|(_, instance)| instance.discovery_tool.is_some())
+            .filter(|(key, _)| journal.due(key).is_some() || !discovered(key))
+            .map(|(key, _)| key.clone())
+            .collect()
+    }
+}
+
+/// Finds an engine.
+pub(crate) async fn connect(host: Option<&str>) -> anyhow::Result<Box<dyn Engine>> {
+    Ok(Box::new(docker::connect(host).await?))
+}
+
+/// Whether any finding is an error.
+pub(crate) fn has_errors(diagnostics: &[Diagnostic]) -> bool {
+    diagnostics
+        .iter()
+        .any(|diagnostic| diagnostic.severity == Severity::Error)
+}
+
+/// The head of every JSON document of a command.
+pub(crate) fn document(project: &str) -> serde_json::Map<String, serde_json::Value> {
+    let mut head = serde_json::Map::new();
+    head.insert("format_version".to_owned(), FORMAT_VERSION.into());
+    head.insert("project".to_owned(), project.into());
+    head
+}

@@ -1,0 +1,107 @@
+//! The roles' command lines. Standard output is what the desk reads, standard error is for people.
+
+use std::io::{self, Read, Write};
+use std::process::ExitCode;
+
+use rustix::process::{DumpableBehavior, WaitOptions, set_dumpable_behavior, wait};
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::pipe;
+use super::policy::MAX_BYTES;
+use super::store::{POLICY_FOLDER, Store};
+
+/// A role's failure, with the chain of its causes.
+type Failure = Box<dyn std::error::Error>;
+
+/// Runs the role that the arguments after `gateway` name.
+pub fn main(args: &[String]) -> ExitCode {
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let outcome = hide().and_then(|()| match args.as_slice() {
+        ["run"] => run(),
+        ["policy"] => take_policy(),
+        ["policy", "--show"] => show_policy(),
+        ["pipe", network] => pipe::run(&Store::new(POLICY_FOLDER), network).map_err(Failure::from),
+        ["hold"] => hold(),
+        _ => Err(format!(
+            "`selu gateway {}` is no role; there are run, policy, policy --show, pipe NETWORK and hold",
+            args.join(" ")
+        )
+        .into()),
+    });
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            complain(failure.as_ref());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// No other process of the same user reads this one's memory (S7).
+fn hide() -> Result<(), Failure> {
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    Ok(())
+}
+
+/// Process 1: it keeps the container and its networks alive, buries orphans and leaves when told.
+fn run() -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()?;
+    runtime.block_on(async {
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut child = signal(SignalKind::child())?;
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => return Ok(()),
+                _ = interrupt.recv() => return Ok(()),
+                _ = child.recv() => while matches!(wait(WaitOptions::NOHANG), Ok(Some(_))) {},
+            }
+        }
+    })
+}
+
+fn take_policy() -> Result<(), Failure> {
+    let mut delivery = Vec::new();
+    io::stdin()
+        .lock()
+        .take(MAX_BYTES + 1)
+        .read_to_end(&mut delivery)?;
+    if delivery.len() as u64 > MAX_BYTES {
+        return Err(format!("the policy is larger than {MAX_BYTES} bytes").into());
+    }
+    let ack = Store::new(POLICY_FOLDER).take(&delivery)?;
+    answer(&serde_json::to_vec(&ack)?)
+}
+
+fn show_policy() -> Result<(), Failure> {
+    let ack = Store::new(POLICY_FOLDER).load()?.ack();
+    answer(&serde_json::to_vec(&ack)?)
+}
+
+/// Lives as long as the desk's end of standard input (product.md 14).
+fn hold() -> Result<(), Failure> {
+    io::copy(&mut io::stdin().lock(), &mut io::sink())?;
+    Ok(())
+}
+
+fn answer(line: &[u8]) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    out.write_all(line)?;
+    out.write_all(b"\n")?;
+    Ok(out.flush()?)
+}
+
+fn complain(failure: &dyn std::error::Error) {
+    let mut text = format!("selu gateway: {failure}");
+    let mut source = failure.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text.push('\n');
+    // With nobody listening on standard error the exit code is all that is left to say.
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+}

@@ -1,0 +1,29 @@
+//! The adapter for engines that speak Docker's API: Docker from 20.10 on, Podman in part.
+
+mod act;
+mod call;
+mod create;
+mod credentials;
+mod find;
+mod readback;
+mod streams;
+mod view;
+
+pub use find::{Surroundings, connect, connect_in};
+
+/// A Docker engine that has answered.
+#[derive(Clone)]
+pub struct Docker {
+    api: bollard::Docker,
+    /// Where it is, for errors and for people.
+    address: String,
+    /// Docker's own configuration, for registry credentials (product.md 20).
+    config: Option<std::path::PathBuf>,
+}
+
+impl Docker {
+    /// Where the engine was found, such as `unix:///var/run/docker.sock`.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+}

@@ -1,0 +1,211 @@
+//! One call: its time limit (F14), and what its failure means. Status codes mislead, so texts are read too (B11).
+
+use std::io;
+use std::time::Duration;
+
+use bollard::errors::Error;
+
+use super::Docker;
+use crate::engine::{EngineError, EngineResult};
+
+/// For listing and inspecting.
+pub(super) const LOOK: Duration = Duration::from_secs(20);
+
+/// For creating, starting, connecting and removing.
+pub(super) const ACT: Duration = Duration::from_secs(60);
+
+/// For one answer of a registry through the engine.
+pub(super) const REGISTRY: Duration = Duration::from_secs(60);
+
+/// For the next piece of a stream: a pull, a load, a build, a log.
+pub(super) const NEXT: Duration = Duration::from_secs(300);
+
+impl Docker {
+    /// Runs one call within its limit; both name it in their errors.
+    pub(super) async fn call<T>(
+        &self,
+        call: &str,
+        limit: Duration,
+        future: impl Future<Output = Result<T, Error>>,
+    ) -> EngineResult<T> {
+        match tokio::time::timeout(limit, future).await {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(error)) => Err(self.failure(call, limit, error)),
+            Err(_) => Err(timeout(call, limit)),
+        }
+    }
+
+    /// What an error of the client library means.
+    pub(super) fn failure(&self, call: &str, limit: Duration, error: Error) -> EngineError {
+        match error {
+            Error::DockerResponseServerError {
+                status_code,
+                message,
+            } => refusal(call, status_code, &message),
+            Error::DockerStreamError { error } => refusal(call, 0, &error),
+            Error::RequestTimeoutError => timeout(call, limit),
+            other => match io_kind(&other) {
+                Some(io::ErrorKind::PermissionDenied) => EngineError::Permission {
+                    socket: self.address.clone(),
+                },
+                Some(io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound) => {
+                    EngineError::Unreachable {
+                        tried: vec![format!("{} ({other})", self.address)],
+                    }
+                }
+                _ => EngineError::Protocol {
+                    call: call.to_owned(),
+                    message: chain(&other),
+                },
+            },
+        }
+    }
+}
+
+pub(super) fn timeout(call: &str, limit: Duration) -> EngineError {
+    EngineError::Timeout {
+        call: call.to_owned(),
+        limit,
+    }
+}
+
+/// A refusal that never left this process.
+pub(super) fn refused(call: &str, message: impl Into<String>) -> EngineError {
+    EngineError::Refused {
+        call: call.to_owned(),
+        status: 0,
+        message: message.into(),
+    }
+}
+
+/// Classifies what the engine said. The engine's words are kept.
+pub(super) fn refusal(call: &str, status: u16, message: &str) -> EngineError {
+    let call = call.to_owned();
+    let message = message.trim().to_owned();
+    let text = message.to_lowercase();
+    let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
+    if status == 429 || says(&["toomanyrequests", "too many requests", "rate limit"]) {
+        return EngineError::RateLimited { call, message };
+    }
+    if status == 409
+        && says(&[
+            "already in use by container",
+            "already exists",
+            "name is in use",
+        ])
+    {
+        return EngineError::Conflict { call, message };
+    }
+    let missing = [
+        "no such container",
+        "no such image",
+        "no such network",
+        "no such volume",
+        "no such exec",
+    ];
+    if status == 404 || says(&missing) {
+        return EngineError::NotFound { call, message };
+    }
+    EngineError::Refused {
+        call,
+        status,
+        message,
+    }
+}
+
+fn io_kind(error: &Error) -> Option<io::ErrorKind> {
+    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(cause) = source {
+        if let Some(io) = cause.downcast_ref::<io::Error>() {
+            return Some(io.kind());
+        }
+        source = cause.source();
+    }
+    None
+}
+
+/// The library's text with its causes, each said once.
+fn chain(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
+}
+
+/// Names and references become part of a URL's path: nothing that could mean something else there.
+pub(super) fn plain<'a>(call: &str, name: &'a str) -> EngineResult<&'a str> {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"._:/@-".contains(&byte);
+    let dots = name
+        .split('/')
+        .any(|part| part.is_empty() || part.starts_with('.'));
+    if name.is_empty() || dots || !name.bytes().all(fits) {
+        return Err(refused(
+            call,
+            format!("{name:?} is no name of an engine's object"),
+        ));
+    }
+    Ok(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_limit_is_known_by_its_text_whatever_the_status_says() {
+        let body = "toomanyrequests: You have reached your pull rate limit";
+        for status in [0, 429, 500] {
+            assert!(matches!(
+                refusal("pull x", status, body),
+                EngineError::RateLimited { .. }
+            ));
+        }
+        assert!(matches!(
+            refusal(
+                "pull x",
+                500,
+                "unauthorized: incorrect username or password"
+            ),
+            EngineError::Refused { status: 500, .. }
+        ));
+    }
+
+    #[test]
+    fn only_a_taken_name_is_a_conflict() {
+        let taken = "Conflict. The container name \"/x\" is already in use by container \"1\".";
+        assert!(matches!(
+            refusal("create container x", 409, taken),
+            EngineError::Conflict { .. }
+        ));
+        assert!(matches!(
+            refusal("remove volume x", 409, "remove x: volume is in use - [1]"),
+            EngineError::Refused { status: 409, .. }
+        ));
+        assert!(matches!(
+            refusal("start x", 500, "No such container: x"),
+            EngineError::NotFound { .. }
+        ));
+    }
+
+    #[test]
+    fn a_name_that_would_change_the_url_is_refused() {
+        for bad in ["", "a/../b", "x?force=1", "x#y", "/x", "x y", "x%2f"] {
+            assert!(plain("inspect", bad).is_err(), "{bad:?}");
+        }
+        for good in [
+            "selu_a_b_1",
+            "docker.io/library/redis:7",
+            "x@sha256:00",
+            "localhost:5000/x",
+        ] {
+            assert_eq!(plain("inspect", good).unwrap(), good);
+        }
+    }
+}

@@ -1,0 +1,507 @@
+//! Looking: list, inspect, logs.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use async_trait::async_trait;
+use bollard::container::LogOutput;
+use bollard::models::{ContainerSummary, ImageConfig, Network, Volume};
+use bollard::query_parameters::{
+    ListContainersOptionsBuilder, ListNetworksOptions, ListVolumesOptions, LogsOptionsBuilder,
+};
+use futures_util::{StreamExt, TryStreamExt, stream};
+use ipnet::Ipv4Net;
+use selu_compiler::model::ImageReference;
+use selu_compiler::observed::{
+    EngineFacts, ImageFacts, Observed, ObservedContainer, ObservedNetwork, ObservedVolume,
+};
+use selu_compiler::plan::label;
+
+use super::Docker;
+use super::call::{LOOK, REGISTRY, plain, timeout};
+use super::{credentials, readback};
+use crate::engine::{EngineError, EngineResult, EngineView};
+
+/// How many inspects run at once: more gain nothing.
+const AT_ONCE: usize = 8;
+
+/// The bridge driver's option that keeps the host off a network.
+pub(super) const INHIBIT: &str = "com.docker.network.bridge.inhibit_ipv4";
+
+#[async_trait]
+impl EngineView for Docker {
+    async fn observe(&self, project: &str, wanted_names: &[String]) -> EngineResult<Observed> {
+        let (engine, summaries, networks, volumes) = tokio::try_join!(
+            self.facts(),
+            self.call("list containers", LOOK, async {
+                let all = ListContainersOptionsBuilder::default().all(true).build();
+                self.api.list_containers(Some(all)).await
+            }),
+            self.call(
+                "list networks",
+                LOOK,
+                self.api.list_networks(None::<ListNetworksOptions>)
+            ),
+            self.call(
+                "list volumes",
+                LOOK,
+                self.api.list_volumes(None::<ListVolumesOptions>)
+            ),
+        )?;
+        let owner = Owner::new(project);
+        let mut foreign = Foreign::new(wanted_names);
+
+        let mut own_ids = Vec::new();
+        for summary in &summaries {
+            let name = name_of(summary);
+            if owner.owns(name, summary.labels.as_ref()) {
+                own_ids.push((name.to_owned(), summary.id.clone().unwrap_or_default()));
+            } else {
+                foreign.note(name, || {
+                    let image = summary.image.as_deref().unwrap_or("unknown");
+                    described(
+                        &format!("a container of image {image}"),
+                        summary.labels.as_ref(),
+                    )
+                });
+            }
+        }
+        let containers = self.inspect_all(own_ids).await?;
+
+        let mut observed = Observed {
+            engine,
+            containers,
+            ..Observed::default()
+        };
+        for network in networks {
+            let name = network.name.clone().unwrap_or_default();
+            if owner.owns(&name, network.labels.as_ref()) {
+                let network = network_of(&network, &summaries);
+                observed.networks.insert(name, network);
+            } else {
+                observed.foreign_subnets.extend(subnets(&network));
+                foreign.note(&name, || described("a network", network.labels.as_ref()));
+            }
+        }
+        for volume in volumes.volumes.unwrap_or_default() {
+            let Volume { name, labels, .. } = volume;
+            if owner.owns_volume(&name, &labels) {
+                let labels = labels.into_iter().collect();
+                observed.volumes.insert(name, ObservedVolume { labels });
+            } else {
+                foreign.note(&name, || described("a volume", Some(&labels)));
+            }
+        }
+        observed.foreign_subnets.sort();
+        observed.foreign_subnets.dedup();
+        observed.foreign_names = foreign.found;
+        Ok(observed)
+    }
+
+    async fn image(&self, reference: &str) -> EngineResult<Option<ImageFacts>> {
+        let call = format!("inspect image {reference}");
+        let plain = plain(&call, reference)?;
+        let answer = match self.call(&call, LOOK, self.api.inspect_image(plain)).await {
+            Ok(answer) => answer,
+            Err(EngineError::NotFound { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let config = answer.config.unwrap_or_default();
+        Ok(Some(ImageFacts {
+            id: answer.id,
+            digest: remembered(&answer.repo_digests.unwrap_or_default(), reference),
+            volumes: config.volumes.unwrap_or_default(),
+            labels: config.labels.unwrap_or_default().into_iter().collect(),
+        }))
+    }
+
+    async fn registry_digest(&self, reference: &ImageReference) -> EngineResult<Option<String>> {
+        let ImageReference {
+            written: _,
+            registry,
+            repository,
+            tag,
+            digest,
+        } = reference;
+        let name = match (digest, tag) {
+            (Some(digest), _) => format!("{registry}/{repository}@{digest}"),
+            (None, Some(tag)) => format!("{registry}/{repository}:{tag}"),
+            (None, None) => format!("{registry}/{repository}:latest"),
+        };
+        let call = format!("ask {registry} for {name}");
+        let plain = plain(&call, &name)?;
+        let credentials = credentials::of_registry(&call, self.config.as_deref(), registry).await?;
+        let asking = self.api.inspect_registry_image(plain, credentials);
+        match self.call(&call, REGISTRY, asking).await {
+            Ok(answer) => match answer.descriptor.digest {
+                Some(digest) => Ok(Some(digest)),
+                None => Err(EngineError::Protocol {
+                    call,
+                    message: "the registry's answer has no digest".to_owned(),
+                }),
+            },
+            Err(error) if says_unknown(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn container(&self, name: &str) -> EngineResult<Option<ObservedContainer>> {
+        let call = format!("inspect container {name}");
+        let inspecting = self.api.inspect_container(plain(&call, name)?, None);
+        let answer = match self.call(&call, LOOK, inspecting).await {
+            Ok(answer) => answer,
+            Err(EngineError::NotFound { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let image = self.image_config(answer.image.as_deref()).await?;
+        readback::container(&call, answer, &image).map(Some)
+    }
+
+    async fn logs(&self, name: &str, lines: u32) -> EngineResult<String> {
+        let call = format!("read the log of {name}");
+        let options = LogsOptionsBuilder::default()
+            .stdout(true)
+            .stderr(true)
+            .tail(&lines.to_string())
+            .build();
+        let mut stream = self.api.logs(plain(&call, name)?, Some(options));
+        let mut text = Vec::new();
+        loop {
+            let piece = match tokio::time::timeout(LOOK, stream.next()).await {
+                Ok(Some(Ok(piece))) => piece,
+                Ok(None) => break,
+                Ok(Some(Err(error))) => match self.failure(&call, LOOK, error) {
+                    EngineError::Refused {
+                        status: 501,
+                        message,
+                        ..
+                    } => {
+                        return Ok(format!(
+                            "[the engine cannot give this container's log: {message}]"
+                        ));
+                    }
+                    other => return Err(other),
+                },
+                Err(_) => return Err(timeout(&call, LOOK)),
+            };
+            match piece {
+                LogOutput::StdOut { message }
+                | LogOutput::StdErr { message }
+                | LogOutput::Console { message } => text.extend_from_slice(&message),
+                LogOutput::StdIn { .. } => {}
+            }
+        }
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    }
+}
+
+impl Docker {
+    async fn facts(&self) -> EngineResult<EngineFacts> {
+        let (version, info) = tokio::try_join!(
+            self.call("ask for the version", LOOK, self.api.version()),
+            self.call("ask for information", LOOK, self.api.info()),
+        )?;
+        let podman = version
+            .components
+            .iter()
+            .flatten()
+            .any(|component| component.name.contains("Podman"));
+        Ok(EngineFacts {
+            version: format!(
+                "{} {} (API {})",
+                if podman { "Podman" } else { "Docker" },
+                version.version.unwrap_or_default(),
+                version.api_version.unwrap_or_default(),
+            ),
+            cpus: info
+                .ncpu
+                .and_then(|count| u64::try_from(count).ok())
+                .unwrap_or(0),
+            architecture: version.arch.unwrap_or_default(),
+            warnings: info.warnings.unwrap_or_default(),
+        })
+    }
+
+    /// Inspects our containers concurrently, and each image among them once. One that is removed meanwhile is absent.
+    async fn inspect_all(
+        &self,
+        own: Vec<(String, String)>,
+    ) -> EngineResult<BTreeMap<String, ObservedContainer>> {
+        let answers: Vec<_> = stream::iter(own)
+            .map(|(name, id)| async move {
+                let call = format!("inspect container {name}");
+                match self
+                    .call(&call, LOOK, self.api.inspect_container(&id, None))
+                    .await
+                {
+                    Ok(answer) => Ok(Some((name, call, answer))),
+                    Err(EngineError::NotFound { .. }) => Ok(None),
+                    Err(error) => Err(error),
+                }
+            })
+            .buffer_unordered(AT_ONCE)
+            .try_filter_map(|found| async { Ok(found) })
+            .try_collect()
+            .await?;
+
+        let ids: BTreeSet<String> = answers
+            .iter()
+            .filter_map(|(_, _, answer)| answer.image.clone())
+            .collect();
+        let images: HashMap<String, ImageConfig> = stream::iter(ids)
+            .map(|id| async move {
+                let config = self.image_config(Some(&id)).await?;
+                EngineResult::Ok((id, config))
+            })
+            .buffer_unordered(AT_ONCE)
+            .try_collect()
+            .await?;
+
+        let none = ImageConfig::default();
+        answers
+            .into_iter()
+            .map(|(name, call, answer)| {
+                let image = answer.image.as_ref().and_then(|id| images.get(id));
+                let observed = readback::container(&call, answer, image.unwrap_or(&none))?;
+                Ok((name, observed))
+            })
+            .collect()
+    }
+
+    /// What an image sets by itself; nothing if the engine has removed it from under its container.
+    async fn image_config(&self, id: Option<&str>) -> EngineResult<ImageConfig> {
+        let Some(id) = id else {
+            return Ok(ImageConfig::default());
+        };
+        let call = format!("inspect image {id}");
+        match self.call(&call, LOOK, self.api.inspect_image(id)).await {
+            Ok(answer) => Ok(answer.config.unwrap_or_default()),
+            Err(EngineError::NotFound { .. }) => Ok(ImageConfig::default()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Whose an object is: its label and the form of its name must both say so (S12).
+pub(super) struct Owner<'a> {
+    project: &'a str,
+    prefix: String,
+}
+
+impl<'a> Owner<'a> {
+    pub(super) fn new(project: &'a str) -> Self {
+        Self {
+            project,
+            prefix: format!("selu_{project}_"),
+        }
+    }
+
+    fn owns(&self, name: &str, labels: Option<&HashMap<String, String>>) -> bool {
+        name.starts_with(&self.prefix) && self.labelled(labels)
+    }
+
+    /// Names of data volumes are hashes (X3).
+    pub(super) fn owns_volume(&self, name: &str, labels: &HashMap<String, String>) -> bool {
+        let hashed = name.strip_prefix("selu_").is_some_and(|rest| {
+            rest.len() == 32 && rest.bytes().all(|byte| byte.is_ascii_hexdigit())
+        });
+        (hashed || name.starts_with(&self.prefix)) && self.labelled(Some(labels))
+    }
+
+    fn labelled(&self, labels: Option<&HashMap<String, String>>) -> bool {
+        labels
+            .and_then(|labels| labels.get(label::PROJECT))
+            .is_some_and(|project| project == self.project)
+    }
+}
+
+struct Foreign<'a> {
+    wanted: BTreeSet<&'a str>,
+    found: BTreeMap<String, String>,
+}
+
+impl<'a> Foreign<'a> {
+    fn new(wanted: &'a [String]) -> Self {
+        Self {
+            wanted: wanted.iter().map(String::as_str).collect(),
+            found: BTreeMap::new(),
+        }
+    }
+
+    fn note(&mut self, name: &str, what: impl FnOnce() -> String) {
+        if self.wanted.contains(name) {
+            self.found.entry(name.to_owned()).or_insert_with(what);
+        }
+    }
+}
+
+fn described(what: &str, labels: Option<&HashMap<String, String>>) -> String {
+    match labels.and_then(|labels| labels.get(label::PROJECT)) {
+        Some(project) => format!("{what} of project {project}"),
+        None => format!("{what} that selu did not make"),
+    }
+}
+
+fn name_of(summary: &ContainerSummary) -> &str {
+    // Links add names with a second slash; the container's own has one.
+    summary
+        .names
+        .iter()
+        .flatten()
+        .filter_map(|name| name.strip_prefix('/'))
+        .find(|name| !name.contains('/'))
+        .unwrap_or_default()
+}
+
+fn network_of(network: &Network, summaries: &[ContainerSummary]) -> ObservedNetwork {
+    let name = network.name.as_deref().unwrap_or_default();
+    let inhibited = network
+        .options
+        .as_ref()
+        .and_then(|options| options.get(INHIBIT))
+        .is_some_and(|value| value == "true");
+    let closed = network.internal == Some(true)
+        && inhibited
+        && network.enable_ipv6 != Some(true)
+        && network.driver.as_deref() == Some("bridge");
+    let attached = summaries
+        .iter()
+        .filter(|summary| {
+            summary
+                .network_settings
+                .as_ref()
+                .and_then(|settings| settings.networks.as_ref())
+                .is_some_and(|networks| networks.contains_key(name))
+        })
+        .map(|summary| name_of(summary).to_owned())
+        .collect();
+    ObservedNetwork {
+        id: network.id.clone().unwrap_or_default(),
+        subnet: subnets(network).next(),
+        closed,
+        labels: network
+            .labels
+            .clone()
+            .unwrap_or_default()
+            .into_iter()
+            .collect(),
+        attached,
+    }
+}
+
+/// A network's IPv4 subnets; those of the other family cannot collide with ours.
+fn subnets(network: &Network) -> impl Iterator<Item = Ipv4Net> {
+    network
+        .ipam
+        .iter()
+        .flat_map(|ipam| ipam.config.iter().flatten())
+        .filter_map(|config| config.subnet.as_deref())
+        .filter_map(|subnet| subnet.parse().ok())
+}
+
+/// The digest that the engine remembers for the reference's own repository. Of several (a manifest and its index) none
+/// is certain, and only the registry can tell.
+fn remembered(digests: &[String], reference: &str) -> Option<String> {
+    let (wanted, digest) = match reference.split_once('@') {
+        Some((name, digest)) => (name, Some(digest)),
+        None => (reference, None),
+    };
+    let wanted = repository(wanted);
+    let mut found = digests
+        .iter()
+        .filter_map(|entry| entry.split_once('@'))
+        .filter(|(name, _)| repository(name) == wanted)
+        .map(|(_, found)| found);
+    match digest {
+        Some(digest) => found
+            .any(|found| found == digest)
+            .then(|| digest.to_owned()),
+        None => {
+            let first = found.next()?;
+            found.next().is_none().then(|| first.to_owned())
+        }
+    }
+}
+
+/// A reference's registry and repository, as Docker fills them in, without tag.
+fn repository(name: &str) -> String {
+    let name = match name.rsplit_once(':') {
+        Some((name, tag)) if !tag.contains('/') => name,
+        _ => name,
+    };
+    match name.split_once('/') {
+        None => format!("docker.io/library/{name}"),
+        Some(("docker.io" | "index.docker.io", rest)) if !rest.contains('/') => {
+            format!("docker.io/library/{rest}")
+        }
+        Some(("index.docker.io", rest)) => format!("docker.io/{rest}"),
+        Some((first, _)) if first.contains(['.', ':']) || first == "localhost" => name.to_owned(),
+        Some(_) => format!("docker.io/{name}"),
+    }
+}
+
+/// Whether a registry said that it has no such reference, and not that it refuses to say.
+fn says_unknown(error: &EngineError) -> bool {
+    match error {
+        EngineError::NotFound { .. } => true,
+        EngineError::Refused { message, .. } => {
+            let text = message.to_lowercase();
+            [
+                "manifest unknown",
+                "name unknown",
+                "repository name not known",
+            ]
+            .iter()
+            .any(|words| text.contains(words))
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_without_the_name_or_a_name_without_the_label_owns_nothing() {
+        let owner = Owner::new("demo");
+        let labels =
+            |project: &str| HashMap::from([(label::PROJECT.to_owned(), project.to_owned())]);
+        assert!(owner.owns("selu_demo_a_b_1", Some(&labels("demo"))));
+        assert!(!owner.owns("selu_demo_a_b_1", Some(&labels("other"))));
+        assert!(!owner.owns("selu_demo_a_b_1", None));
+        assert!(!owner.owns("forged", Some(&labels("demo"))));
+        assert!(!owner.owns("selu_demo-two_a_b_1", Some(&labels("demo"))));
+        let hashed = format!("selu_{}", "0a".repeat(16));
+        assert!(owner.owns_volume(&hashed, &labels("demo")));
+        assert!(!owner.owns_volume(&hashed, &labels("other")));
+        assert!(!owner.owns_volume("selu_data", &labels("demo")));
+    }
+
+    #[test]
+    fn the_engine_remembers_a_digest_for_the_very_repository_only() {
+        let digests =
+            |entries: &[&str]| entries.iter().map(|e| (*e).to_owned()).collect::<Vec<_>>();
+        let one = digests(&["redis@sha256:aa", "mirror.example/redis@sha256:bb"]);
+        assert_eq!(remembered(&one, "redis:7").as_deref(), Some("sha256:aa"));
+        assert_eq!(
+            remembered(&one, "docker.io/library/redis").as_deref(),
+            Some("sha256:aa")
+        );
+        assert_eq!(
+            remembered(&one, "mirror.example/redis:7").as_deref(),
+            Some("sha256:bb")
+        );
+        assert_eq!(remembered(&one, "acme/redis"), None);
+        let two = digests(&["redis@sha256:aa", "redis@sha256:cc"]);
+        assert_eq!(remembered(&two, "redis:7"), None, "manifest or index?");
+        assert_eq!(
+            remembered(&two, "redis@sha256:cc").as_deref(),
+            Some("sha256:cc")
+        );
+        assert_eq!(
+            repository("localhost:5000/x:1"),
+            "localhost:5000/x",
+            "a port is no tag"
+        );
+    }
+}

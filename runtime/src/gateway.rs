@@ -1,0 +1,317 @@
+//! The gateway from the desk's side: its image, its container, its policy and the pipes through it.
+//!
+//! The plan says what the gateway is; this module makes it so, and may be called again at any point (product.md 13).
+
+mod image;
+mod pipe;
+
+use std::collections::BTreeSet;
+
+use selu_compiler::observed::{ContainerState, Observed, ObservedContainer};
+use selu_compiler::plan::{PlannedGateway, PlannedNetwork, PlannedVolume, label};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::egress::policy::{Ack, Policy, PolicyError};
+use crate::egress::{POLICY_FOLDER, RUN_USER};
+use crate::engine::{Engine, EngineError, Labels};
+
+pub use image::{ImageError, image_archive, image_archive_of};
+pub use pipe::pipe;
+
+/// Why the gateway could not do something.
+#[derive(Debug, thiserror::Error)]
+pub enum GatewayError {
+    /// The engine.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// Its image cannot be made from this executable.
+    #[error(transparent)]
+    Image(#[from] ImageError),
+    /// A name or a network that it needs is someone else's (product.md 10).
+    #[error("{name} belongs to someone else: {owner}")]
+    Foreign {
+        /// The name.
+        name: String,
+        /// What is known of the owner.
+        owner: String,
+    },
+    /// A policy that makes no sense was about to be sent.
+    #[error("the policy cannot be sent")]
+    Policy(#[from] PolicyError),
+    /// A role inside the gateway failed; its own words.
+    #[error("{gateway}: `{role}` ended with exit code {code}: {message}")]
+    Role {
+        /// The gateway's container.
+        gateway: String,
+        /// Such as `gateway pipe selu_x_y_z_1`.
+        role: String,
+        /// Its exit code.
+        code: i64,
+        /// The end of its standard error.
+        message: String,
+    },
+    /// It answered something else than it should.
+    #[error("{gateway}: `{role}` gave an answer that makes no sense: {message}")]
+    Answer {
+        /// The gateway's container.
+        gateway: String,
+        /// The role.
+        role: String,
+        /// What was wrong.
+        message: String,
+    },
+    /// The streams to it broke.
+    #[error("{gateway}: the streams of `{role}` broke")]
+    Streams {
+        /// The gateway's container.
+        gateway: String,
+        /// The role.
+        role: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// HTTP/2 could not be spoken over an open pipe.
+    #[error("network {network}: the pipe opened, but HTTP/2 failed on it")]
+    Transport {
+        /// The network.
+        network: String,
+        /// Why.
+        source: tonic::transport::Error,
+    },
+}
+
+/// Loads the gateway's image from this executable if the engine has none of that tag; says whether it did.
+pub async fn ensure_image(
+    engine: &dyn Engine,
+    project: &str,
+    tag: &str,
+) -> Result<bool, GatewayError> {
+    if engine.image(tag).await?.is_some() {
+        return Ok(false);
+    }
+    let facts = engine.observe(project, &[]).await?.engine;
+    image::check_platform(&facts)?;
+    engine
+        .load_image(image_archive(tag, project)?.into())
+        .await?;
+    Ok(true)
+}
+
+/// Makes the gateway as planned, running and attached to those of `networks` that exist; says whether anything was done.
+///
+/// What is there and right is left alone. A gateway that differs is made anew: its pipes break, and calls on them end
+/// with an error; the capabilities go on running.
+pub async fn ensure(
+    engine: &dyn Engine,
+    project: &str,
+    planned: &PlannedGateway,
+    networks: &[&PlannedNetwork],
+) -> Result<bool, GatewayError> {
+    let mut changed = ensure_image(engine, project, &planned.spec.image).await?;
+    let names = [
+        planned.name.clone(),
+        planned.network.name.clone(),
+        planned.volume.clone(),
+    ];
+    let observed = engine.observe(project, &names).await?;
+    if let Some((name, owner)) = observed.foreign_names.iter().next() {
+        return Err(GatewayError::Foreign {
+            name: name.clone(),
+            owner: owner.clone(),
+        });
+    }
+
+    let network_right = observed
+        .networks
+        .get(&planned.network.name)
+        .is_some_and(|network| network.closed && network.subnet == Some(planned.network.subnet));
+    let container = observed.containers.get(&planned.name);
+    let container_right = network_right && container.is_some_and(|found| is_right(found, planned));
+
+    if !container_right && container.is_some() {
+        engine.remove_container(&planned.name).await?;
+        changed = true;
+    }
+    if !network_right {
+        if observed.networks.contains_key(&planned.network.name) {
+            engine.remove_network(&planned.network.name).await?;
+        }
+        engine
+            .create_network(&planned.network, &labels(project))
+            .await?;
+        changed = true;
+    }
+    if !observed.volumes.contains_key(&planned.volume) {
+        let volume = PlannedVolume {
+            name: planned.volume.clone(),
+            purpose: "policy".to_owned(),
+        };
+        prepare_volume(engine, &planned.spec.image, &volume, &labels(project)).await?;
+        changed = true;
+    }
+    if !container_right {
+        engine
+            .create_container(
+                &planned.name,
+                &planned.spec,
+                &planned.network.name,
+                Some(planned.network.gateway),
+                false,
+            )
+            .await?;
+        changed = true;
+    }
+    if container.is_none_or(|found| !container_right || found.state != ContainerState::Running) {
+        engine.start(&planned.name).await?;
+        changed = true;
+    }
+    let attached = if container_right { container } else { None };
+    Ok(attach_existing(engine, planned, networks, &observed, attached).await? || changed)
+}
+
+/// Attaches the gateway to a container's network at its planned address. Attached already is fine.
+pub async fn attach(
+    engine: &dyn Engine,
+    gateway: &str,
+    network: &PlannedNetwork,
+) -> Result<(), GatewayError> {
+    Ok(engine
+        .connect(&network.name, gateway, network.gateway)
+        .await?)
+}
+
+async fn attach_existing(
+    engine: &dyn Engine,
+    planned: &PlannedGateway,
+    networks: &[&PlannedNetwork],
+    observed: &Observed,
+    container: Option<&ObservedContainer>,
+) -> Result<bool, GatewayError> {
+    let present: BTreeSet<&str> = container
+        .iter()
+        .flat_map(|found| found.networks.keys().map(String::as_str))
+        .collect();
+    let mut changed = false;
+    for network in networks {
+        let name = network.name.as_str();
+        if observed.networks.contains_key(name) && !present.contains(name) {
+            attach(engine, &planned.name, network).await?;
+            changed = true;
+        }
+    }
+    Ok(changed)
+}
+
+fn is_right(found: &ObservedContainer, planned: &PlannedGateway) -> bool {
+    let dead = matches!(found.state, ContainerState::Dead | ContainerState::Paused);
+    !dead && found.violations.is_empty() && found.spec == planned.spec
+}
+
+fn labels(project: &str) -> Labels {
+    Labels::from([
+        (label::PROJECT.to_owned(), project.to_owned()),
+        (label::ROLE.to_owned(), "gateway".to_owned()),
+    ])
+}
+
+/// Creates a volume and hands it to the user that will write to it: 1000:1000, or the gateway's own for the policy
+/// (F4). `image` is the gateway's. A volume that exists keeps what it has.
+pub async fn prepare_volume(
+    engine: &dyn Engine,
+    image: &str,
+    volume: &PlannedVolume,
+    labels: &Labels,
+) -> Result<(), GatewayError> {
+    let mut own = labels.clone();
+    own.insert(label::ROLE.to_owned(), volume.purpose.clone());
+    engine.create_volume(&volume.name, &own).await?;
+    let path = match volume.purpose.as_str() {
+        "policy" => POLICY_FOLDER,
+        _ => image::HANDED_FOLDER,
+    };
+    Ok(engine.seed_volume(&volume.name, image, path, &own).await?)
+}
+
+/// Sends a policy and waits for its acknowledgement (S8). Its generation must be the present one plus one.
+pub async fn push_policy(
+    engine: &dyn Engine,
+    gateway: &str,
+    policy: &Policy,
+) -> Result<Ack, GatewayError> {
+    policy.validate()?;
+    let sealed = policy.clone().seal()?;
+    let role = ["policy"];
+    let delivery = serde_json::to_vec(&sealed).map_err(|error| answer(gateway, &role, error))?;
+    let ack = converse(engine, gateway, &role, &delivery).await?;
+    if ack == sealed.ack() {
+        Ok(ack)
+    } else {
+        Err(answer(
+            gateway,
+            &role,
+            format!(
+                "generation {} with {} was acknowledged, not {} with {}",
+                ack.generation, ack.hash, policy.generation, sealed.hash
+            ),
+        ))
+    }
+}
+
+/// Which policy the gateway has. An error if it has none or cannot read it: it denies everything then.
+pub async fn policy_ack(engine: &dyn Engine, gateway: &str) -> Result<Ack, GatewayError> {
+    converse(engine, gateway, &["policy", "--show"], &[]).await
+}
+
+async fn converse(
+    engine: &dyn Engine,
+    gateway: &str,
+    role: &[&str],
+    input: &[u8],
+) -> Result<Ack, GatewayError> {
+    let mut streams = engine.exec(gateway, RUN_USER, &command(role)).await?;
+    let broken = |source| GatewayError::Streams {
+        gateway: gateway.to_owned(),
+        role: role_text(role),
+        source,
+    };
+    // A role that has refused early closes its input: its own words are better than the broken pipe.
+    let sent = async {
+        streams.input.write_all(input).await?;
+        streams.input.shutdown().await
+    }
+    .await;
+    let mut output = Vec::new();
+    let heard = streams.output.read_to_end(&mut output).await;
+    let (code, message) = streams.ended.await?;
+    if code != 0 {
+        return Err(GatewayError::Role {
+            gateway: gateway.to_owned(),
+            role: role_text(role),
+            code,
+            message: message.trim().to_owned(),
+        });
+    }
+    sent.map_err(broken)?;
+    heard.map_err(broken)?;
+    serde_json::from_slice(&output).map_err(|error| answer(gateway, role, error))
+}
+
+fn command(role: &[&str]) -> Vec<String> {
+    ["/selu", "gateway"]
+        .iter()
+        .chain(role)
+        .map(|word| (*word).to_owned())
+        .collect()
+}
+
+fn role_text(role: &[&str]) -> String {
+    format!("gateway {}", role.join(" "))
+}
+
+fn answer(gateway: &str, role: &[&str], message: impl ToString) -> GatewayError {
+    GatewayError::Answer {
+        gateway: gateway.to_owned(),
+        role: role_text(role),
+        message: message.to_string(),
+    }
+}

@@ -1,0 +1,267 @@
+//! The hold: one apply per project and engine at a time (product.md 14).
+//!
+//! It is a container whose name excludes a second one, and whose only process waits for the end of its standard input.
+//! That input is our connection to the engine: when we end in any way, killed or cut off, the container ends by itself,
+//! also when the engine is on another machine. An ended hold is cleared by whoever comes next.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use selu_compiler::observed::{ContainerState, ObservedContainer};
+use selu_compiler::plan::{ContainerSpec, SECCOMP_PROFILE, label};
+use sha2::{Digest, Sha256};
+use tokio::time::{Instant, sleep};
+
+use crate::egress::RUN_USER;
+use crate::egress::policy::hex;
+use crate::engine::{Engine, EngineError, EngineResult, Labels, Pipe};
+
+/// How often a waiting taker looks again.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// How long a hold may stay created without being started before it counts as left behind: between those two calls its
+/// taker does nothing else. A taker whose hold is cleared in between fails at the start, so this is safe at any length.
+const START_GRACE: Duration = Duration::from_secs(10);
+
+/// Who holds, and what for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Info {
+    /// The machine.
+    pub host: String,
+    /// The user, where known.
+    pub user: Option<String>,
+    /// The process.
+    pub pid: u32,
+    /// Such as `apply`.
+    pub operation: String,
+    /// Since when, as text for people.
+    pub since: String,
+}
+
+const HOST: &str = "dev.selu.hold.host";
+const USER: &str = "dev.selu.hold.user";
+const PID: &str = "dev.selu.hold.pid";
+const OPERATION: &str = "dev.selu.hold.operation";
+const SINCE: &str = "dev.selu.hold.since";
+
+/// Why the hold was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum HoldError {
+    /// Somebody has it.
+    #[error(
+        "project {project} is held by `{}` on {}{}, process {}, since {}",
+        .holder.operation,
+        .holder.host,
+        .holder.user.as_ref().map(|user| format!(" ({user})")).unwrap_or_default(),
+        .holder.pid,
+        .holder.since
+    )]
+    Held {
+        /// The project.
+        project: String,
+        /// Who.
+        holder: Box<Info>,
+    },
+    /// The name is taken by something that is no hold of ours.
+    #[error("{name} exists and is no hold of project {project}: {what}")]
+    Foreign {
+        /// The name.
+        name: String,
+        /// The project.
+        project: String,
+        /// What it is.
+        what: String,
+    },
+    /// The engine.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+/// A hold that is ours until it is released, dropped, or the connection breaks.
+pub struct Hold {
+    name: String,
+    id: String,
+    streams: Pipe,
+}
+
+/// Takes the project's hold, waiting for up to `wait` while somebody else has it. `image` is the gateway's tag.
+pub async fn take(
+    engine: &dyn Engine,
+    project: &str,
+    image: &str,
+    info: &Info,
+    wait: Duration,
+) -> Result<Hold, HoldError> {
+    let name = format!("selu_{project}_hold");
+    let spec = spec(project, image, info);
+    let give_up = Instant::now() + wait;
+    let mut unstarted: Option<(String, Instant)> = None;
+    loop {
+        match engine
+            .create_container(&name, &spec, "none", None, true)
+            .await
+        {
+            Ok(()) => {
+                if let Some(hold) = start(engine, &name).await? {
+                    return Ok(hold);
+                }
+                continue;
+            }
+            Err(EngineError::Conflict { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let Some(found) = engine.container(&name).await? else {
+            continue;
+        };
+        let holder = holder(&name, project, &found)?;
+        let left_behind = match found.state {
+            ContainerState::Exited { .. } | ContainerState::Dead => true,
+            ContainerState::Created => {
+                let since = match &unstarted {
+                    Some((id, since)) if *id == found.id => *since,
+                    _ => Instant::now(),
+                };
+                unstarted = Some((found.id.clone(), since));
+                if since.elapsed() < START_GRACE {
+                    sleep(PAUSE).await;
+                    continue;
+                }
+                true
+            }
+            ContainerState::Running | ContainerState::Paused | ContainerState::Restarting => false,
+        };
+        if left_behind {
+            // By id, and only if it has ended: a hold that somebody took in this moment is not touched.
+            engine.remove_ended(&found.id).await?;
+            continue;
+        }
+        if Instant::now() >= give_up {
+            return Err(HoldError::Held {
+                project: project.to_owned(),
+                holder: Box::new(holder),
+            });
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+/// Attaches and starts what was just created; `None` if another taker cleared it meanwhile.
+async fn start(engine: &dyn Engine, name: &str) -> Result<Option<Hold>, HoldError> {
+    let Some(created) = engine.container(name).await? else {
+        return Ok(None);
+    };
+    let streams = match engine.attach(&created.id).await {
+        Ok(streams) => streams,
+        Err(EngineError::NotFound { .. }) => return Ok(None),
+        Err(error) => {
+            engine.remove_ended(&created.id).await?;
+            return Err(error.into());
+        }
+    };
+    match engine.start(&created.id).await {
+        Ok(()) => Ok(Some(Hold {
+            name: name.to_owned(),
+            id: created.id,
+            streams,
+        })),
+        Err(EngineError::NotFound { .. }) => Ok(None),
+        Err(error) => {
+            drop(streams);
+            engine.remove_container(&created.id).await?;
+            Err(error.into())
+        }
+    }
+}
+
+impl Hold {
+    /// The container's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Resolves when the hold is lost: the connection to the engine broke, or somebody removed the container. Whoever
+    /// sees it must stop changing things.
+    pub async fn lost(&mut self) -> EngineResult<()> {
+        self.streams.ended.as_mut().await.map(|_| ())
+    }
+
+    /// Gives it back. Without this call it is freed when the value is dropped, and cleared by the next taker.
+    pub async fn release(self, engine: &dyn Engine) -> EngineResult<()> {
+        let Self {
+            name: _,
+            id,
+            streams,
+        } = self;
+        drop(streams);
+        engine.remove_container(&id).await
+    }
+}
+
+fn holder(name: &str, project: &str, found: &ObservedContainer) -> Result<Info, HoldError> {
+    let labels = &found.spec.labels;
+    let ours = labels.get(label::PROJECT).is_some_and(|own| own == project)
+        && labels.get(label::ROLE).is_some_and(|role| role == "hold");
+    if !ours {
+        return Err(HoldError::Foreign {
+            name: name.to_owned(),
+            project: project.to_owned(),
+            what: format!("a container of image {}", found.spec.image),
+        });
+    }
+    let text = |key: &str| labels.get(key).cloned();
+    let known = |key: &str| text(key).unwrap_or_else(|| "unknown".to_owned());
+    Ok(Info {
+        host: known(HOST),
+        user: text(USER),
+        pid: text(PID).and_then(|pid| pid.parse().ok()).unwrap_or(0),
+        operation: known(OPERATION),
+        since: known(SINCE),
+    })
+}
+
+fn spec(project: &str, image: &str, info: &Info) -> ContainerSpec {
+    const MEMORY: u64 = 32 * 1024 * 1024;
+    let Info {
+        host,
+        user,
+        pid,
+        operation,
+        since,
+    } = info;
+    let mut labels = Labels::from([
+        (label::PROJECT.to_owned(), project.to_owned()),
+        (label::ROLE.to_owned(), "hold".to_owned()),
+        (HOST.to_owned(), host.clone()),
+        (PID.to_owned(), pid.to_string()),
+        (OPERATION.to_owned(), operation.clone()),
+        (SINCE.to_owned(), since.clone()),
+    ]);
+    if let Some(user) = user {
+        labels.insert(USER.to_owned(), user.clone());
+    }
+    ContainerSpec {
+        image: image.to_owned(),
+        command: Some(vec!["gateway".to_owned(), "hold".to_owned()]),
+        user: RUN_USER.to_owned(),
+        env: BTreeMap::new(),
+        read_only_root: true,
+        cap_drop: vec!["ALL".to_owned()],
+        cap_add: Vec::new(),
+        no_new_privileges: true,
+        seccomp: format!("sha256:{}", hex(&Sha256::digest(SECCOMP_PROFILE))),
+        memory_bytes: MEMORY,
+        memory_swap_bytes: MEMORY,
+        nano_cpus: 100_000_000,
+        pids: 16,
+        nofile: 64,
+        shm_bytes: None,
+        tmpfs: BTreeMap::new(),
+        volumes: BTreeMap::new(),
+        sysctls: BTreeMap::new(),
+        dns: Vec::new(),
+        log_bytes: 65_536,
+        log_files: 1,
+        restart: false,
+        labels,
+    }
+}

@@ -1,0 +1,307 @@
+//! Calls to a capability over gRPC, section 4 of the format.
+//!
+//! A call goes through an engine pipe that the gateway splices to the container's port (S1), so nothing is published
+//! anywhere. One client is one pipe. Nothing here is ever retried: tools write (W3).
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use prost::Message;
+use selu_proto::v1::capability_client::CapabilityClient;
+use selu_proto::v1::{HealthRequest, InvokeRequest};
+use selu_proto::{MAX_MESSAGE_BYTES, PORT};
+use serde_json::{Map, Value};
+use tonic::transport::Channel;
+use tonic::{Code, Status};
+
+use crate::engine::Engine;
+use crate::gateway::{self, GatewayError};
+use crate::secrets::Config;
+
+/// How long a call may take unless the caller says otherwise (W3).
+pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(120);
+
+/// Longest text of a capability's own that an error carries (J02).
+const LONGEST_MESSAGE: usize = 2_000;
+
+/// Why a call gave no result. Texts of the capability are shortened; secrets are removed by whoever shows them.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// The gateway could not be used.
+    #[error("the gateway could not open a pipe to the container")]
+    Gateway(#[source] GatewayError),
+    /// Nothing listens on the port.
+    #[error("nothing answers on port {PORT} of the container: {reason}")]
+    Unreachable {
+        /// What the pipe said.
+        reason: String,
+    },
+    /// The connection ended in the middle of a call.
+    #[error("the connection to the container broke: {reason}")]
+    Broken {
+        /// What the client saw.
+        reason: String,
+    },
+    /// Something listens that speaks no plaintext gRPC (J03).
+    #[error(
+        "what listens on port {PORT} does not speak plaintext gRPC (HTTP/2 without TLS): {reason}"
+    )]
+    NotGrpc {
+        /// What the client saw.
+        reason: String,
+    },
+    /// The service is another one, such as the older dialect (W4).
+    #[error(
+        "the capability answers gRPC on port {PORT}, but not the service selu.capability.v1.Capability"
+    )]
+    OtherService,
+    /// The method is not implemented.
+    #[error("the capability reports that this is not implemented: {message}")]
+    Unimplemented {
+        /// Its words.
+        message: String,
+    },
+    /// No answer in time.
+    #[error("no answer within {} s", .deadline.as_secs_f64())]
+    Deadline {
+        /// The limit.
+        deadline: Duration,
+    },
+    /// The request is too large (J01).
+    #[error("the request is {bytes} bytes, the limit is {limit}")]
+    RequestTooLarge {
+        /// Its size.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// The result is too large (J01).
+    #[error("the result is {bytes} bytes, the limit is {limit}")]
+    ResultTooLarge {
+        /// Its size as the capability announced it.
+        bytes: String,
+        /// The limit.
+        limit: usize,
+    },
+    /// The tool's own error (W4).
+    #[error("the tool failed: {message}")]
+    Tool {
+        /// Its words.
+        message: String,
+    },
+    /// Any other gRPC status.
+    #[error("the call failed with gRPC status {code}: {message}")]
+    Status {
+        /// Such as `INTERNAL`.
+        code: String,
+        /// The capability's words.
+        message: String,
+    },
+}
+
+/// One call.
+#[derive(Debug)]
+pub struct Call<'a> {
+    /// Which tool.
+    pub tool: &'a str,
+    /// Its arguments.
+    pub args: &'a Map<String, Value>,
+    /// The declared credentials (C3).
+    pub config: &'a Config,
+    /// The session, `default` for the resident (X1).
+    pub session: &'a str,
+    /// The capability's id.
+    pub capability: &'a str,
+    /// The thread, or nothing.
+    pub thread: &'a str,
+    /// When to give up.
+    pub deadline: Duration,
+}
+
+/// What a health check said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Health {
+    /// Tools can be called.
+    Ready,
+    /// It answered, and not yet with `ready: true`.
+    NotReady {
+        /// Its words.
+        message: String,
+    },
+}
+
+/// A connection to one container.
+pub struct Client {
+    service: CapabilityClient<Channel>,
+    /// Whether an answer ever came: only before that may what listens be something else than gRPC.
+    spoke: AtomicBool,
+}
+
+impl Client {
+    /// Opens a pipe to the container in `network` (S1).
+    pub async fn connect(
+        engine: &dyn Engine,
+        gateway: &str,
+        network: &str,
+    ) -> Result<Self, CallError> {
+        match gateway::pipe(engine, gateway, network).await {
+            Ok(channel) => Ok(Self::new(channel)),
+            Err(GatewayError::Role { message, .. }) => Err(CallError::Unreachable {
+                reason: shorten(&message),
+            }),
+            Err(GatewayError::Transport { source, .. }) => Err(CallError::NotGrpc {
+                reason: shorten(&chain(&source)),
+            }),
+            Err(other) => Err(CallError::Gateway(other)),
+        }
+    }
+
+    /// Speaks over a channel that is open.
+    pub fn new(channel: Channel) -> Self {
+        let service = CapabilityClient::new(channel)
+            .max_decoding_message_size(MAX_MESSAGE_BYTES)
+            .max_encoding_message_size(MAX_MESSAGE_BYTES);
+        Self {
+            service,
+            spoke: AtomicBool::new(false),
+        }
+    }
+
+    /// Asks whether tools can be called (W1). UNIMPLEMENTED here means another service: the dialect is decided by the
+    /// health check alone (W4).
+    pub async fn health(&self, deadline: Duration) -> Result<Health, CallError> {
+        let mut service = self.service.clone();
+        let answer = tokio::time::timeout(deadline, service.healthcheck(HealthRequest {})).await;
+        match answer {
+            Err(_) => Err(CallError::Deadline { deadline }),
+            Ok(Ok(response)) => {
+                self.spoke.store(true, Ordering::Relaxed);
+                let response = response.into_inner();
+                Ok(if response.ready {
+                    Health::Ready
+                } else {
+                    Health::NotReady {
+                        message: shorten(&response.message),
+                    }
+                })
+            }
+            Ok(Err(status)) if status.code() == Code::Unimplemented => Err(CallError::OtherService),
+            Ok(Err(status)) => Err(self.explain(&status)),
+        }
+    }
+
+    /// Calls a tool once and gives its result back as it came.
+    pub async fn call(&self, call: &Call<'_>) -> Result<Vec<u8>, CallError> {
+        let request = InvokeRequest {
+            tool_name: call.tool.to_owned(),
+            args_json: to_json(call.args),
+            config_json: to_json(call.config.expose()),
+            session_id: call.session.to_owned(),
+            capability_id: call.capability.to_owned(),
+            thread_id: call.thread.to_owned(),
+        };
+        let bytes = request.encoded_len();
+        if bytes > MAX_MESSAGE_BYTES {
+            return Err(CallError::RequestTooLarge {
+                bytes,
+                limit: MAX_MESSAGE_BYTES,
+            });
+        }
+        let mut request = tonic::Request::new(request);
+        // The server learns the deadline too, and can stop working for nobody.
+        request.set_timeout(call.deadline);
+        let mut service = self.service.clone();
+        match tokio::time::timeout(call.deadline, service.invoke(request)).await {
+            Err(_) => Err(CallError::Deadline {
+                deadline: call.deadline,
+            }),
+            Ok(Err(status)) if status.code() == Code::DeadlineExceeded => {
+                Err(CallError::Deadline {
+                    deadline: call.deadline,
+                })
+            }
+            Ok(Err(status)) => Err(self.explain(&status)),
+            Ok(Ok(response)) => {
+                self.spoke.store(true, Ordering::Relaxed);
+                let response = response.into_inner();
+                if response.error.is_empty() {
+                    Ok(response.result_json)
+                } else {
+                    Err(CallError::Tool {
+                        message: shorten(&response.error),
+                    })
+                }
+            }
+        }
+    }
+
+    fn explain(&self, status: &Status) -> CallError {
+        let message = status.message();
+        if status.code() == Code::OutOfRange
+            && let Some(bytes) = announced_size(message)
+        {
+            return CallError::ResultTooLarge {
+                bytes: bytes.to_owned(),
+                limit: MAX_MESSAGE_BYTES,
+            };
+        }
+        if status.code() == Code::Unimplemented {
+            return CallError::Unimplemented {
+                message: shorten(message),
+            };
+        }
+        // A status that the client made up has a cause; one that the capability sent has none.
+        if std::error::Error::source(status).is_some() {
+            let reason = shorten(&chain(status));
+            return if self.spoke.load(Ordering::Relaxed) {
+                CallError::Broken { reason }
+            } else {
+                CallError::NotGrpc { reason }
+            };
+        }
+        CallError::Status {
+            code: code_name(status.code()),
+            message: shorten(message),
+        }
+    }
+}
+
+fn to_json(object: &Map<String, Value>) -> Vec<u8> {
+    // Displaying a JSON value cannot fail, unlike serializing an arbitrary type.
+    Value::from(object.clone()).to_string().into_bytes()
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
+}
+
+fn announced_size(message: &str) -> Option<&str> {
+    let (_, rest) = message.split_once("decoded message length too large: found ")?;
+    rest.split_once(" bytes").map(|(size, _)| size)
+}
+
+fn shorten(text: &str) -> String {
+    let text = text.trim();
+    match text.char_indices().nth(LONGEST_MESSAGE) {
+        Some((end, _)) => format!("{}… ({} bytes in all)", &text[..end], text.len()),
+        None => text.to_owned(),
+    }
+}
+
+fn code_name(code: Code) -> String {
+    // `Debug` of a code is its name in camel case, which is how the Rust and Go libraries write it.
+    format!("{code:?}")
+}
+
+#[cfg(test)]
+mod tests;

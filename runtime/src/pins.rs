@@ -1,0 +1,65 @@
+//! Tag → what cannot move (I3, product.md 18): the engine is asked first, a registry only for what nothing pins.
+
+use std::collections::BTreeMap;
+
+use selu_compiler::lock::Lock;
+use selu_compiler::model::{ImageReference, Project};
+use selu_compiler::observed::ImageFacts;
+
+use crate::engine::{EngineResult, EngineView};
+
+/// A reference that neither the lock nor its manifest pins.
+pub(crate) struct Unpinned {
+    reference: ImageReference,
+    /// Whether each instance that has it can build it from a folder of its own.
+    buildable: bool,
+}
+
+/// References that some instance has without a digest in its manifest or its lock entry, as written.
+pub(crate) fn unpinned(project: &Project, lock: Option<&Lock>) -> BTreeMap<String, Unpinned> {
+    let mut open: BTreeMap<String, Unpinned> = BTreeMap::new();
+    for (key, _, capability) in project.instances() {
+        let image = &capability.image;
+        let locked = lock.and_then(|lock| lock.instances.get(&key));
+        let pinned = locked.is_some_and(|locked| locked.image.written == image.written);
+        if image.digest.is_some() || pinned {
+            continue;
+        }
+        let buildable = capability.container.is_some();
+        open.entry(image.written.clone())
+            .and_modify(|one| one.buildable &= buildable)
+            .or_insert_with(|| Unpinned {
+                reference: image.clone(),
+                buildable,
+            });
+    }
+    open
+}
+
+/// What is known of one image. A registry is asked only if `ask` says so and the engine knows no digest: an image that
+/// was pulled has one, and an image that was built here is meant to be used as it is.
+pub(crate) async fn facts(
+    engine: &dyn EngineView,
+    reference: &str,
+    ask: Option<&Unpinned>,
+) -> EngineResult<Option<ImageFacts>> {
+    let local = engine.image(reference).await?;
+    let (None, Some(ask)) = (&local, ask) else {
+        return Ok(local);
+    };
+    let digest = match engine.registry_digest(&ask.reference).await {
+        Ok(digest) => digest,
+        // An image under development is in no registry, whose answer to that is often a refusal: it is to be built.
+        Err(error) if ask.buildable => {
+            tracing::info!("{reference}: {error}");
+            None
+        }
+        Err(error) => return Err(error),
+    };
+    Ok(digest.map(|digest| ImageFacts {
+        id: None,
+        digest: Some(digest),
+        volumes: Vec::new(),
+        labels: BTreeMap::new(),
+    }))
+}

@@ -1,0 +1,277 @@
+//! Credential values: where they come from, and how they are kept out of everything that is shown (product.md 29, C2).
+//!
+//! A value is looked up under one name only, `SELU_CRED__AGENT__CAPABILITY__NAME`, which names the instance that may
+//! have it: a manifest that declares `AWS_SECRET_ACCESS_KEY` does not get the operator's (S4).
+
+mod env_file;
+mod redact;
+
+pub use env_file::EnvFileError;
+pub use redact::Redactor;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+use secrecy::{ExposeSecret, SecretString};
+use selu_compiler::model::{CredentialScope, InstanceKey, Project};
+use serde_json::{Map, Value};
+
+/// What every variable that holds a credential begins with.
+pub const PREFIX: &str = "SELU_CRED__";
+
+/// Values that were found, by instance and credential name.
+#[derive(Debug, Default)]
+pub struct Secrets {
+    values: BTreeMap<(InstanceKey, String), SecretString>,
+    redactor: Redactor,
+}
+
+/// Why values could not be gathered. Never holds a value.
+#[derive(Debug, thiserror::Error)]
+pub enum SecretsError {
+    /// Two declared credentials would be read from one variable.
+    #[error(
+        "{variable} would be the value of both `{first}` and `{second}`; rename one of the two credentials or capabilities"
+    )]
+    Ambiguous {
+        /// The variable.
+        variable: String,
+        /// Instance and name.
+        first: String,
+        /// Instance and name.
+        second: String,
+    },
+    /// A value that is not text.
+    #[error("the value of {variable} is not UTF-8")]
+    NotUtf8 {
+        /// The variable.
+        variable: String,
+    },
+    /// Two sources disagree.
+    #[error(
+        "{variable} has one value in the environment and another one in {file}; keep one of the two"
+    )]
+    Conflict {
+        /// The variable.
+        variable: String,
+        /// The env file.
+        file: String,
+    },
+    /// The env file is malformed.
+    #[error("{file}:{line}: {problem}")]
+    EnvFile {
+        /// The env file.
+        file: String,
+        /// From 1.
+        line: usize,
+        /// What is wrong.
+        problem: EnvFileError,
+    },
+}
+
+/// An env file that was read.
+#[derive(Debug, Clone, Copy)]
+pub struct EnvFile<'a> {
+    /// For messages.
+    pub name: &'a str,
+    /// Its text.
+    pub text: &'a str,
+}
+
+impl Secrets {
+    /// Looks every declared credential up, in the environment and in the env file. The second part of the answer names
+    /// variables that were meant for this project and fit nothing that it declares.
+    pub fn gather(
+        project: &Project,
+        environment: impl IntoIterator<Item = (OsString, OsString)>,
+        file: Option<EnvFile<'_>>,
+    ) -> Result<(Self, Vec<String>), SecretsError> {
+        let declared = declared(project)?;
+        let mut found: BTreeMap<String, SecretString> = BTreeMap::new();
+        let mut unused = Vec::new();
+
+        for (name, value) in environment {
+            let Some(name) = name.to_str().filter(|name| name.starts_with(PREFIX)) else {
+                continue;
+            };
+            let name = name.to_owned();
+            if !declared.contains_key(&name) {
+                if of_this_project(project, &name) {
+                    unused.push(name);
+                }
+                continue;
+            }
+            let Ok(value) = value.into_string() else {
+                return Err(SecretsError::NotUtf8 { variable: name });
+            };
+            found.insert(name, SecretString::from(value));
+        }
+        if let Some(file) = file {
+            for (name, value) in env_file::parse(file)? {
+                if !declared.contains_key(&name) {
+                    unused.push(name);
+                    continue;
+                }
+                if let Some(other) = found.get(&name)
+                    && other.expose_secret() != value.expose_secret()
+                {
+                    return Err(SecretsError::Conflict {
+                        variable: name,
+                        file: file.name.to_owned(),
+                    });
+                }
+                found.insert(name, value);
+            }
+        }
+
+        unused.sort();
+        // An empty variable is how a shell says that there is none.
+        found.retain(|_, value| !value.expose_secret().is_empty());
+        let redactor = Redactor::new(found.values().map(ExposeSecret::expose_secret));
+        let values = found
+            .into_iter()
+            .filter_map(|(name, value)| Some((declared.get(&name)?.clone(), value)))
+            .collect();
+        Ok((Self { values, redactor }, unused))
+    }
+
+    /// What removes every known value from a text.
+    pub fn redactor(&self) -> &Redactor {
+        &self.redactor
+    }
+
+    /// The `config_json` of a discovery: declared system credentials and nothing else (C3, C4). Missing required ones
+    /// are named.
+    pub fn discovery_config(
+        &self,
+        instance: &InstanceKey,
+        credentials: &[selu_compiler::model::Credential],
+    ) -> Result<Config, MissingCredentials> {
+        let mut values = Map::new();
+        let mut missing = Vec::new();
+        for credential in credentials {
+            match credential.scope {
+                CredentialScope::User => continue,
+                CredentialScope::System => {}
+            }
+            match self
+                .values
+                .get(&(instance.clone(), credential.name.clone()))
+            {
+                Some(value) => {
+                    let value = Value::String(value.expose_secret().to_owned());
+                    values.insert(credential.name.clone(), value);
+                }
+                None if credential.required => missing.push(Missing {
+                    variable: variable(instance, &credential.name),
+                    name: credential.name.clone(),
+                    description: credential.description.clone(),
+                }),
+                None => {}
+            }
+        }
+        if missing.is_empty() {
+            Ok(Config { values })
+        } else {
+            Err(MissingCredentials {
+                instance: instance.clone(),
+                missing,
+            })
+        }
+    }
+}
+
+/// Values for one call; its `Debug` form shows names only.
+pub struct Config {
+    values: Map<String, Value>,
+}
+
+impl Config {
+    /// The sorted names of what is present (product.md 22).
+    pub fn names(&self) -> Vec<String> {
+        self.values.keys().cloned().collect()
+    }
+
+    /// For the wire, and for nothing else.
+    pub fn expose(&self) -> &Map<String, Value> {
+        &self.values
+    }
+}
+
+impl std::fmt::Debug for Config {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.values.keys()).finish()
+    }
+}
+
+/// A credential without a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    /// Its name.
+    pub name: String,
+    /// Where a value is looked for.
+    pub variable: String,
+    /// From the manifest.
+    pub description: String,
+}
+
+/// Required system credentials without a value (C4).
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{instance} needs credentials that are not set: {}", list(.missing))]
+pub struct MissingCredentials {
+    /// Whose they are.
+    pub instance: InstanceKey,
+    /// Each of them.
+    pub missing: Vec<Missing>,
+}
+
+fn list(missing: &[Missing]) -> String {
+    let each: Vec<String> = missing
+        .iter()
+        .map(|one| format!("{} (set {})", one.name, one.variable))
+        .collect();
+    each.join(", ")
+}
+
+/// The variable that holds a credential: upper case, `-` as `_`.
+pub fn variable(instance: &InstanceKey, name: &str) -> String {
+    format!("{}{}", instance_prefix(instance), upper(name))
+}
+
+fn instance_prefix(instance: &InstanceKey) -> String {
+    let (agent, capability) = (upper(instance.agent()), upper(instance.capability()));
+    format!("{PREFIX}{agent}__{capability}__")
+}
+
+fn upper(text: &str) -> String {
+    text.to_ascii_uppercase().replace('-', "_")
+}
+
+fn of_this_project(project: &Project, name: &str) -> bool {
+    project
+        .instances()
+        .any(|(key, _, _)| name.starts_with(&instance_prefix(&key)))
+}
+
+/// Variable → instance and credential name. Upper case and `_` for `-` can make two names one; guessing which is meant
+/// could hand one capability another one's secret.
+fn declared(project: &Project) -> Result<BTreeMap<String, (InstanceKey, String)>, SecretsError> {
+    let mut declared: BTreeMap<String, (InstanceKey, String)> = BTreeMap::new();
+    for (key, _, capability) in project.instances() {
+        for credential in &capability.credentials {
+            let variable = variable(&key, &credential.name);
+            let entry = (key.clone(), credential.name.clone());
+            if let Some(first) = declared.insert(variable.clone(), entry) {
+                return Err(SecretsError::Ambiguous {
+                    variable,
+                    first: format!("{} {}", first.0, first.1),
+                    second: format!("{key} {}", credential.name),
+                });
+            }
+        }
+    }
+    Ok(declared)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,16 @@
+//! The compiler from the outside: directories in, findings and a project out.
+#![allow(clippy::unwrap_used)] // helpers of tests are not seen as tests
+#![allow(clippy::print_stdout)] // a skipped test says so
+
+mod fixture;
+
+mod agent;
+mod codes;
+mod corpus;
+mod layout;
+mod manifest;
+mod purity;
+mod render;
+mod schemas;
+mod settings;
+mod yaml;

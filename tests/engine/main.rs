@@ -1,0 +1,25 @@
+//! Proofs on a real engine. They need one, found as `selu` finds it; without one they fail and say so.
+//!
+//! Everything that they make belongs to a project of its own per test and is removed at its end, passed or failed.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "what helpers of tests cannot do fails the test"
+)]
+
+mod call;
+mod capability;
+mod contract;
+mod daemon;
+mod drift;
+mod gateway;
+mod hardening;
+mod hold;
+mod isolation;
+mod local_user;
+mod main_job;
+mod messages;
+mod project;
+mod volumes;
+mod world;
