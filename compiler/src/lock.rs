@@ -120,3 +120,6 @@ pub enum ToolOrigin {
     /// Listed live.
     Discovered,
 }
+
+#[cfg(test)]
+mod tests;

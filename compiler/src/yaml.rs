@@ -10,6 +10,8 @@ mod guard;
 pub mod node;
 pub mod scalar;
 
+use std::borrow::Cow;
+
 use camino::{Utf8Path, Utf8PathBuf};
 
 pub use guard::{MAX_BYTES, MAX_DEPTH, MAX_NODES};
@@ -46,14 +48,15 @@ impl Document {
 
     /// Where the value at a JSON pointer is written. What does not exist is placed at what would hold it.
     pub fn place(&self, pointer: &str) -> Place {
-        let span = match self.locate(pointer) {
-            // A block of many lines is best shown by the key that opens it.
-            Found {
-                node,
-                key: Some(key),
-                ..
-            } if !matches!(node.data, Data::Scalar(_)) => key,
-            Found { node, .. } => node.span,
+        let found = self.locate(pointer);
+        // A block of many lines is best shown by the key that opens it, or by its own first key.
+        let span = match (&found.node.data, found.key) {
+            (Data::Scalar(_), _) => found.node.span,
+            (_, Some(key)) => key,
+            (Data::Map(entries), None) => entries
+                .first()
+                .map_or(found.node.span, |entry| entry.key_span),
+            (Data::List(_), None) => found.node.span,
         };
         self.at_span(span, pointer)
     }
@@ -118,11 +121,14 @@ struct Found<'a> {
 }
 
 /// The reference tokens of a JSON pointer, unescaped.
-fn tokens(pointer: &str) -> impl Iterator<Item = String> + '_ {
-    pointer
-        .split('/')
-        .skip(1)
-        .map(|token| token.replace("~1", "/").replace("~0", "~"))
+fn tokens(pointer: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    pointer.split('/').skip(1).map(|token| {
+        if token.contains('~') {
+            Cow::Owned(token.replace("~1", "/").replace("~0", "~"))
+        } else {
+            Cow::Borrowed(token)
+        }
+    })
 }
 
 /// A key as a JSON pointer's reference token.
@@ -132,6 +138,19 @@ pub fn escape(key: &str) -> String {
     } else {
         key.to_owned()
     }
+}
+
+/// Adds a key to a path as people write it.
+fn push_key(path: &mut String, key: &str) {
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '$');
+    if key.is_empty() || !key.chars().all(plain) {
+        path.push_str(&format!("[{key:?}]"));
+        return;
+    }
+    if !path.is_empty() {
+        path.push('.');
+    }
+    path.push_str(key);
 }
 
 /// A JSON pointer as people write it, such as `tools[2].input_schema.type`.
@@ -148,15 +167,7 @@ fn field_path(root: &Node, pointer: &str) -> String {
                     .and_then(|index| items.get(index));
             }
             data => {
-                let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '$');
-                if token.is_empty() || !token.chars().all(plain) {
-                    path.push_str(&format!("[{token:?}]"));
-                } else {
-                    if !path.is_empty() {
-                        path.push('.');
-                    }
-                    path.push_str(&token);
-                }
+                push_key(&mut path, &token);
                 node = match data {
                     Some(Data::Map(entries)) => entries
                         .iter()

@@ -23,18 +23,18 @@ pub(super) struct Draft<'a> {
     /// agent.yaml, where it can be read.
     file: Option<(Document, RawAgent)>,
     /// Its own capabilities.
-    pub(super) own: Vec<Outcome>,
-    pub(super) findings: Vec<Diagnostic>,
+    own: Vec<Outcome>,
+    findings: Vec<Diagnostic>,
 }
 
-/// Reads one folder with its own capabilities.
-pub(super) fn read(folder: &AgentFolder) -> Draft<'_> {
+/// Reads one folder, whose own capabilities are checked already.
+pub(super) fn read(folder: &AgentFolder, own: Vec<Outcome>) -> Draft<'_> {
     let mut draft = Draft {
         folder,
         id: folder.path.file_name().unwrap_or_default().to_owned(),
         place: super::whole(&folder.path),
         file: None,
-        own: folder.capabilities.iter().map(capability::check).collect(),
+        own,
         findings: Vec::new(),
     };
     let Some(file) = &folder.agent else {

@@ -370,7 +370,8 @@ impl Walk<'_> {
         } else {
             format!("a null is written here; it takes {allowed}")
         };
-        self.finding(&yaml::NOTHING, message);
+        let place = self.document.key_place(&self.pointer);
+        self.report(Diagnostic::new(&yaml::NOTHING, place, message));
     }
 
     fn wrong_type(&mut self, found: &Data, allowed: &str) {

@@ -209,9 +209,10 @@ impl<'a> Lines<'a> {
                 None => group,
             };
         };
-        let start = byte_at(source, place.origin.column.saturating_sub(1));
+        let source = visible(source);
+        let start = byte_at(&source, place.origin.column.saturating_sub(1));
         let end = byte_at(
-            source,
+            &source,
             place
                 .origin
                 .column
@@ -225,11 +226,25 @@ impl<'a> Lines<'a> {
         };
         let annotation = kind.span(start..end.max(start)).label(label);
         group.element(
-            Snippet::source(*source)
+            Snippet::source(source)
                 .line_start(line)
                 .path(file)
                 .annotation(annotation),
         )
+    }
+}
+
+/// A source line with each invisible character replaced by one that is seen, so that columns stay right.
+fn visible(line: &str) -> Cow<'_, str> {
+    let hidden = |c: char| c != '\t' && is_invisible(c);
+    if line.chars().any(hidden) {
+        Cow::Owned(
+            line.chars()
+                .map(|c| if hidden(c) { '\u{fffd}' } else { c })
+                .collect(),
+        )
+    } else {
+        Cow::Borrowed(line)
     }
 }
 

@@ -191,11 +191,19 @@ fn scanned_version(text: &str) -> Option<(u32, i64)> {
 }
 
 fn toml_error(text: &str, error: &toml::de::Error) -> LockError {
-    let (line, column) = position(text, error.span().map_or(0, |span| span.start));
+    let span = error.span().unwrap_or_default();
+    let (line, column) = position(text, span.start);
+    let message = shown(error.message().trim());
+    let what = text
+        .get(span)
+        .filter(|what| !what.is_empty() && !what.contains('\n'));
     LockError::Invalid {
         line,
         column,
-        message: shown(error.message().trim()),
+        message: match what {
+            Some(what) => format!("{message} at `{}`", shown(what)),
+            None => message,
+        },
     }
 }
 

@@ -267,6 +267,7 @@ impl<'a> Guard<'a> {
 
     /// Adds a key with its value to the innermost map.
     fn entry(&mut self, key: Key, value: Node) {
+        let path = self.path(Some(&key.text));
         let Some(Frame {
             content:
                 Content::Map {
@@ -280,7 +281,7 @@ impl<'a> Guard<'a> {
         else {
             return;
         };
-        let mut finding = None;
+        let mut finding: Option<Diagnostic> = None;
         if let Some(first) = seen.get(&key.text) {
             finding = Some(
                 Diagnostic::new(
@@ -325,7 +326,10 @@ impl<'a> Guard<'a> {
                 });
             }
         }
-        self.findings.extend(finding);
+        if let Some(mut finding) = finding {
+            finding.place.path = path;
+            self.findings.push(finding);
+        }
     }
 
     fn alias(&mut self, anchor: usize, at: EventSpan) -> Result<(), Fatal> {
@@ -407,14 +411,32 @@ impl<'a> Guard<'a> {
         } else {
             tag.to_string()
         };
+        let mut at = place(self.file, span);
+        at.path = self.path(None);
         self.findings.push(
             Diagnostic::new(
                 &codes::TAG,
-                place(self.file, span),
+                at,
                 format!("the tag `{shown}` does not fit here"),
             )
             .help("only YAML's own tags such as `!!str` are read; leave the tag out"),
         );
+    }
+
+    /// The path of what is being read, or of a key of the innermost mapping.
+    fn path(&self, key: Option<&str>) -> String {
+        let mut path = String::new();
+        for frame in &self.stack {
+            match &frame.content {
+                Content::List(items) => path.push_str(&format!("[{}]", items.len())),
+                Content::Map { key: Some(key), .. } => super::push_key(&mut path, &key.text),
+                Content::Map { key: None, .. } => {}
+            }
+        }
+        if let Some(key) = key {
+            super::push_key(&mut path, key);
+        }
+        path
     }
 
     fn no_collection_as_key(&self, span: Span) -> Result<(), Fatal> {
@@ -471,6 +493,10 @@ impl<'a> Guard<'a> {
                 finding.suggestion = Some(format!("\"{word}\""));
             }
             return finding;
+        }
+        // The scanner counts flow brackets in a byte and looks ahead of our own count.
+        if error.info().contains("recursion limit") {
+            return self.too_deep(span);
         }
         if line
             .chars()

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use selu_compiler::diff::{self, Action, Change, ChangeSet, Subject};
 use selu_compiler::model::InstanceKey;
 use selu_compiler::observed::Observed;
-use selu_compiler::plan::{Plan, PlannedContainer, label};
+use selu_compiler::plan::{Plan, PlannedContainer, label, names};
 
 use super::policy::PolicyDesk;
 use super::{Job, StepError};
@@ -75,7 +75,7 @@ fn rename(project: &str, key: &InstanceKey, resident: &mut PlannedContainer) {
     resident.network.name.clone_from(&name);
     resident.name = name;
     for (path, volume) in &mut resident.volumes {
-        volume.name = format!("{}_{ROLE}", volume.name);
+        volume.name = names::volume(project, key, "", ROLE, path);
         volume.purpose = ROLE.to_owned();
         resident.spec.volumes.insert(path.clone(), volume.name.clone());
     }

@@ -83,9 +83,7 @@ impl Walk<'_> {
             let mut finding = self.wrong_type_finding(&node.data, allowed);
             let digits: String = text.chars().take_while(char::is_ascii_digit).collect();
             if !digits.is_empty() {
-                finding = finding.help(format!(
-                    "write the number alone: the field's name says its unit"
-                ));
+                finding = finding.help("write the number alone: the field's name says its unit");
             }
             self.report(finding);
         }

@@ -1,0 +1,156 @@
+//! The engine seen from outside, without our own adapter: what a test says of the engine must not rest on the code that
+//! it tests.
+
+use std::collections::HashMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bollard::Docker;
+use bollard::models::{ContainerCreateBody, HostConfig};
+use bollard::query_parameters as query;
+use futures_util::StreamExt as _;
+use serde_json::Value;
+
+/// A connection of the test's own, made inside the runtime that uses it.
+pub(crate) fn connect() -> Docker {
+    Docker::connect_with_defaults().expect("a Docker engine; scripts/ensure-engine makes sure of one")
+}
+
+/// Runs a future to its end.
+pub(crate) fn wait<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+}
+
+/// `docker inspect` of a container.
+#[track_caller]
+pub(crate) fn inspect(name: &str) -> Value {
+    let answer = wait(async { connect().inspect_container(name, None::<query::InspectContainerOptions>).await });
+    serde_json::to_value(answer.unwrap()).unwrap()
+}
+
+/// `docker network inspect`.
+#[track_caller]
+pub(crate) fn inspect_network(name: &str) -> Value {
+    let answer = wait(async { connect().inspect_network(name, None::<query::InspectNetworkOptions>).await });
+    serde_json::to_value(answer.unwrap()).unwrap()
+}
+
+/// Names of every container, network and volume on the engine, images with their tags: what `destroy` must leave as it
+/// was.
+pub(crate) fn everything() -> Vec<String> {
+    wait(async {
+        let docker = connect();
+        let all = query::ListContainersOptions { all: true, ..Default::default() };
+        let mut names = Vec::new();
+        for container in docker.list_containers(Some(all)).await.unwrap() {
+            names.extend(container.names.unwrap_or_default().into_iter().map(|name| format!("container {name}")));
+        }
+        for network in docker.list_networks(None::<query::ListNetworksOptions>).await.unwrap() {
+            names.push(format!("network {}", network.name.unwrap_or_default()));
+        }
+        for volume in docker.list_volumes(None::<query::ListVolumesOptions>).await.unwrap().volumes.unwrap_or_default() {
+            names.push(format!("volume {}", volume.name));
+        }
+        for image in docker.list_images(None::<query::ListImagesOptions>).await.unwrap() {
+            names.extend(image.repo_tags.into_iter().map(|tag| format!("image {tag}")));
+        }
+        names.sort();
+        names
+    })
+}
+
+/// Removes every image whose name begins with `prefix`.
+pub(crate) fn remove_images(prefix: &str) {
+    wait(async {
+        let docker = connect();
+        for image in docker.list_images(None::<query::ListImagesOptions>).await.unwrap() {
+            for tag in image.repo_tags.iter().filter(|tag| tag.starts_with(prefix)) {
+                let forced = query::RemoveImageOptions { force: true, ..Default::default() };
+                let _ = docker.remove_image(tag, Some(forced), None).await;
+            }
+        }
+    });
+}
+
+/// The engine's events in a span of time, as `type action name`, for objects whose name holds `part`.
+pub(crate) fn events_during(part: &str, action: impl FnOnce()) -> Vec<String> {
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let stamp = |time: std::time::Duration| format!("{}.{:09}", time.as_secs(), time.subsec_nanos());
+    let since = stamp(now());
+    action();
+    let until = stamp(now());
+    wait(async {
+        let options = query::EventsOptions { since: Some(since), until: Some(until), filters: None };
+        let docker = connect();
+        let mut stream = docker.events(Some(options));
+        let mut seen = Vec::new();
+        while let Some(event) = stream.next().await {
+            let event = serde_json::to_value(event.unwrap()).unwrap();
+            let line = format!(
+                "{} {} {}",
+                event["Type"].as_str().unwrap_or_default(),
+                event["Action"].as_str().unwrap_or_default(),
+                event["Actor"]
+            );
+            if line.contains(part) {
+                seen.push(line);
+            }
+        }
+        seen
+    })
+}
+
+/// Runs one of the probe's tools in a container without any of our restrictions and returns what it says: the same
+/// probe, from an unrestricted place.
+#[track_caller]
+pub(crate) fn unrestricted(image: &str, network: &str, tool: &str, arguments: &Value) -> Value {
+    static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let name = format!("selu-test-free-{}-{number}", std::process::id());
+    wait(async {
+        let docker = connect();
+        let body = ContainerCreateBody {
+            image: Some(image.to_owned()),
+            entrypoint: Some(vec!["/probe".to_owned(), "call".to_owned(), tool.to_owned(), arguments.to_string()]),
+            host_config: Some(HostConfig { network_mode: Some(network.to_owned()), ..Default::default() }),
+            ..Default::default()
+        };
+        let named = query::CreateContainerOptions { name: Some(name.clone()), ..Default::default() };
+        docker.create_container(Some(named), body).await.unwrap();
+        docker.start_container(&name, None::<query::StartContainerOptions>).await.unwrap();
+        let ended = docker.wait_container(&name, None::<query::WaitContainerOptions>).next().await;
+        let options = query::LogsOptions { stdout: true, stderr: true, ..Default::default() };
+        let mut text = String::new();
+        let mut logs = docker.logs(&name, Some(options));
+        while let Some(line) = logs.next().await {
+            text.push_str(&line.unwrap().to_string());
+        }
+        let forced = query::RemoveContainerOptions { force: true, ..Default::default() };
+        docker.remove_container(&name, Some(forced)).await.unwrap();
+        assert!(matches!(ended, Some(Ok(_))), "the probe itself failed: {ended:?} {text}");
+        serde_json::from_str(text.trim()).unwrap_or_else(|error| panic!("{error} in {text:?}"))
+    })
+}
+
+/// Creates an ordinary network with IPv6, for what a container of ours must not reach, and returns its name.
+pub(crate) fn open_network(name: &str, ipv6: &str) -> String {
+    wait(async {
+        let config = bollard::models::Ipam {
+            config: Some(vec![bollard::models::IpamConfig { subnet: Some(ipv6.to_owned()), ..Default::default() }]),
+            ..Default::default()
+        };
+        let request = bollard::models::NetworkCreateRequest {
+            name: name.to_owned(),
+            enable_ipv6: Some(true),
+            ipam: Some(config),
+            labels: Some(HashMap::new()),
+            ..Default::default()
+        };
+        connect().create_network(request).await.unwrap();
+        name.to_owned()
+    })
+}
+
+/// Removes a network of the test's own.
+pub(crate) fn remove_network(name: &str) {
+    let _ = wait(async { connect().remove_network(name).await });
+}
