@@ -13,7 +13,8 @@ use crate::plan::ContainerSpec;
 pub struct Observed {
     /// The engine.
     pub engine: EngineFacts,
-    /// Image reference as written → what is known of it.
+    /// Image reference → what is known of it: as written ([`crate::resolve::image_references`]), and as pinned
+    /// ([`crate::resolve::pinned_references`]). Nothing is known of one that is not here.
     pub images: BTreeMap<String, ImageFacts>,
     /// Our containers by name: label and name both say so (S12).
     pub containers: BTreeMap<String, ObservedContainer>,
@@ -45,7 +46,7 @@ pub struct EngineFacts {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ImageFacts {
-    /// The id of the image that the engine has, `sha256:…`; `None` if it has none.
+    /// The id of the image that the engine has, `sha256:…`; `None` if it has none, or none with this very `digest`.
     pub id: Option<String>,
     /// The registry's index digest, `sha256:…`, if a registry was asked or the engine remembers one for this repository.
     pub digest: Option<String>,

@@ -207,9 +207,10 @@ pub struct PlannedNetwork {
 }
 
 impl PlannedNetwork {
-    /// Lays out a subnet of at least sixteen addresses.
+    /// Lays out a subnet; ours have at least sixteen addresses.
     pub fn new(name: String, subnet: Ipv4Net) -> Self {
-        let at = |offset: u32| Ipv4Addr::from(u32::from(subnet.network()) + offset);
+        let first = u32::from(subnet.network());
+        let at = |offset: u32| Ipv4Addr::from(first.saturating_add(offset));
         Self {
             name,
             bridge: at(1),
@@ -223,11 +224,8 @@ impl PlannedNetwork {
     /// static nor a virtual address is in it.
     pub fn dynamic_range(&self) -> Ipv4Net {
         let prefix = (self.subnet.prefix_len() + 2).min(32);
-        let size = 1_u32 << (32 - prefix);
-        Ipv4Net::new_assert(
-            Ipv4Addr::from(u32::from(self.subnet.network()) + size),
-            prefix,
-        )
+        let first = u32::from(self.subnet.network()).saturating_add(1 << (32 - prefix));
+        Ipv4Net::new_assert(Ipv4Addr::from(first), prefix)
     }
 }
 

@@ -117,7 +117,12 @@ fn why_replaced(
     };
     let network = observed.networks.get(name);
     let Some(subnet) = network.and_then(|network| network.subnet) else {
-        return vec![Reason::drift("network", None, Some("its own network")).forcing()];
+        let mut planned = planned.in_generation(generation, name, planned.network.subnet);
+        // Which resolver was right for a network that is gone, nobody can say.
+        planned.spec.dns.clone_from(&container.spec.dns);
+        let mut reasons = spec_reasons(&planned.spec, &planned.spec_hash, container);
+        reasons.push(Reason::drift("network", None, Some("its own network")).forcing());
+        return reasons;
     };
     let as_it_was = planned.in_generation(generation, name, subnet);
     let mut reasons = reasons(&as_it_was, container, &plan.project, observed);

@@ -158,6 +158,21 @@ fn a_violation_a_foreign_network_and_a_lost_one_replace() {
 }
 
 #[test]
+fn a_lost_network_hides_no_intent() {
+    assert_eq!(
+        after(|world| {
+            world.observed.networks.remove(API);
+            world.container(API).networks.clear();
+            world.container(GATEWAY).networks.remove(API);
+            world.capability("weather/api").limits.pids = 32;
+        }),
+        "replace weather/api\n  \
+         intent! spec.pids: 64 -> 32\n  \
+         drift! network: - -> its own network\n"
+    );
+}
+
+#[test]
 fn a_network_that_was_opened_or_entered_replaces() {
     assert_eq!(
         after(|world| {
@@ -290,6 +305,20 @@ fn a_gateway_in_a_foreign_network_or_with_other_settings_is_replaced() {
         "replace gateway\n  \
          drift! spec.cap_add: NET_ADMIN -> -\n  \
          drift! networks.bridge: 172.17.0.2 -> -\n"
+    );
+}
+
+#[test]
+fn a_gateway_made_for_another_policy_protocol_is_replaced_by_intent() {
+    let says = after(|world| {
+        let gateway = world.container(GATEWAY);
+        gateway.spec.image = "selu.local/p/gateway:0".to_owned();
+        let hash = "v1:sha256:0".to_owned();
+        gateway.spec.labels.insert(label::SPEC.to_owned(), hash);
+    });
+    assert_eq!(
+        says,
+        "replace gateway\n  intent! spec.image: selu.local/p/gateway:0 -> selu.local/p/gateway:1\n"
     );
 }
 

@@ -164,8 +164,8 @@ fn set(items: &[String]) -> BTreeSet<&str> {
     items.iter().map(String::as_str).collect()
 }
 
-/// JSON with sorted keys and without members that are null, false or empty: a field that a later version adds, at its
-/// default, changes no hash (G09).
+/// JSON with sorted keys and without members that are null, false or an empty list or object: a field that a later
+/// version adds, at its default, changes no hash (G09). An empty string stays: a variable that is set to nothing is set.
 pub fn canonical(value: &Value) -> String {
     let mut text = String::new();
     write(value, &mut text);
@@ -208,7 +208,6 @@ fn write(value: &Value, out: &mut String) {
 fn is_default(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => true,
-        Value::String(text) => text.is_empty(),
         Value::Array(items) => items.is_empty(),
         Value::Object(members) => members.values().all(is_default),
         _ => false,

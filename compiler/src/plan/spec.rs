@@ -236,3 +236,6 @@ fn normal_path(path: &str) -> String {
     let trimmed = path.trim_end_matches('/');
     if trimmed.is_empty() { "/" } else { trimmed }.to_owned()
 }
+
+#[cfg(test)]
+mod tests;

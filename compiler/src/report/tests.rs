@@ -13,7 +13,14 @@ fn a_first_plan_says_everything_that_will_be() {
     let mut world = World::new();
     let api = world.capability("weather/api");
     api.network.mode = NetworkMode::Allowlist;
-    api.network.hosts = vec!["*.example.com:443".to_owned(), "192.0.2.1:443".to_owned()];
+    api.network.hosts = [
+        "*.example.com:443",
+        "192.0.2.1:443",
+        "[2001:db8::1]",
+        "b.example",
+    ]
+    .map(str::to_owned)
+    .to_vec();
     api.credentials = vec![
         Credential {
             name: "API_KEY".to_owned(),
@@ -32,6 +39,9 @@ fn a_first_plan_says_everything_that_will_be() {
         tool("get_weather", Some(Policy::Allow)),
         tool("report", None),
     ]);
+    world.add("weather", "maps").tools = ToolSource::Dynamic {
+        discovery_tool: "list_tools".to_owned(),
+    };
     insta::assert_snapshot!(text(&world));
 }
 
@@ -40,6 +50,7 @@ fn changes_show_old_and_new_and_drift_apart_from_intent() {
     let mut world = World::new();
     world.add("weather", "maps");
     world.add("weather", "old");
+    world.add("weather", "same");
     world.apply();
     world.capability("weather/api").limits.memory_mb = 256;
     world.container("selu_p_weather_maps_1").spec.pids = 9;

@@ -5,8 +5,8 @@ use serde::Serialize;
 use super::escape;
 use crate::diff::{Action, Cause, Change, ChangeSet, Reason, Subject};
 use crate::model::{
-    Credential, CredentialScope, Filesystem, Limits, Network, NetworkMode, Routing, Sharing,
-    SharingMode,
+    Class, Credential, CredentialScope, Filesystem, InstanceKey, Limits, Network, NetworkMode,
+    Routing, Sharing, SharingMode,
 };
 use crate::plan::{ImageKind, Plan, PlannedImage, PlannedInstance, PolicyOrigin};
 
@@ -54,6 +54,10 @@ struct ChangeView {
     sign: &'static str,
     title: String,
     verb: &'static str,
+    /// Nothing but the headline.
+    brief: bool,
+    /// Whether an empty line goes before it.
+    gap: bool,
     intent: Vec<ReasonView>,
     drift: Vec<ReasonView>,
 }
@@ -72,6 +76,7 @@ impl View {
         let agents = plan
             .agents
             .iter()
+            .filter(|(id, _)| *id != InstanceKey::NAMELESS)
             .map(|(id, agent)| AgentView {
                 id: escape(id),
                 name: escape(&agent.name),
@@ -82,7 +87,7 @@ impl View {
                 },
             })
             .collect();
-        let instances = plan
+        let mut instances: Vec<InstanceView> = plan
             .instances
             .iter()
             .map(|(key, instance)| {
@@ -96,6 +101,8 @@ impl View {
                             sign: " ",
                             title: escape(key.as_str()),
                             verb: "",
+                            brief: false,
+                            gap: true,
                             intent: Vec::new(),
                             drift: Vec::new(),
                         },
@@ -110,11 +117,13 @@ impl View {
                 }
             })
             .collect();
-        let others = all
+        let mut others: Vec<ChangeView> = all
             .iter()
             .filter(|change| !matches!(change.subject, Subject::Instance(_)))
             .map(change_view)
             .collect();
+        close_gaps(instances.iter_mut().map(|instance| &mut instance.change));
+        close_gaps(others.iter_mut());
         Self {
             project: escape(&plan.project),
             agents,
@@ -125,6 +134,15 @@ impl View {
                 None => "Offline: nothing was compared with an engine.".to_owned(),
             },
         }
+    }
+}
+
+/// Headlines without anything below them stand close together.
+fn close_gaps<'a>(changes: impl Iterator<Item = &'a mut ChangeView>) {
+    let mut after_brief = false;
+    for change in changes {
+        change.gap = !(change.brief && after_brief);
+        after_brief = change.brief;
     }
 }
 
@@ -179,7 +197,7 @@ fn change_view(change: &Change) -> ChangeView {
         Action::Update => ("~", "will be changed in place"),
         Action::Replace => ("±", "will be replaced"),
         Action::Start => (">", "will be started"),
-        Action::Delete => ("-", "will be deleted"),
+        Action::Delete => ("-", "will be deleted: it is ours, and not planned any more"),
         Action::NoOp => (" ", "is as planned"),
     };
     let of = |cause: Cause| {
@@ -194,6 +212,8 @@ fn change_view(change: &Change) -> ChangeView {
         sign,
         title,
         verb,
+        brief: matches!(change.action, Action::NoOp | Action::Delete),
+        gap: true,
         intent: of(Cause::Intent),
         drift: of(Cause::Drift),
     }
@@ -203,13 +223,26 @@ fn reason_view(reason: &Reason) -> ReasonView {
     let text = |value: &Option<String>| match value {
         None => "(absent)".to_owned(),
         Some(value) if value.is_empty() => "(empty)".to_owned(),
-        Some(value) => escape(value),
+        Some(value) => in_units(&reason.path, value).unwrap_or_else(|| escape(value)),
     };
     ReasonView {
         path: escape(&reason.path),
         old: text(&reason.old),
         new: text(&reason.new),
         forces: reason.forces_replace,
+    }
+}
+
+/// Bytes and billionths of a core as people write them.
+fn in_units(path: &str, value: &str) -> Option<String> {
+    let number: u64 = value.parse().ok()?;
+    const MIB: u64 = 1 << 20;
+    match path.rsplit('.').next()? {
+        "nano_cpus" => Some(format!("{} CPU", cores(number))),
+        field if field.ends_with("_bytes") && number > 0 && number.is_multiple_of(MIB) => {
+            Some(format!("{} MiB", number / MIB))
+        }
+        _ => None,
     }
 }
 
@@ -258,6 +291,18 @@ fn facts(instance: &PlannedInstance) -> Vec<FactView> {
             )],
         );
     }
+    if instance.class == Class::Environment {
+        fact("class", vec!["environment".to_owned()]);
+    }
+    if let Some(tool) = &instance.discovery_tool {
+        let known = match instance.tools.len() {
+            0 => "none is known yet".to_owned(),
+            1 => "1 is locked".to_owned(),
+            many => format!("{many} are locked"),
+        };
+        let line = format!("tools are listed live by `{}`; {known}", escape(tool));
+        fact("discovery", vec![line]);
+    }
     if !instance.credentials.is_empty() {
         fact(
             "credentials",
@@ -302,23 +347,32 @@ fn network(rules: &Network) -> Vec<String> {
         ],
         NetworkMode::Allowlist => {
             let mut lines = vec!["only these, over TCP:".to_owned()];
-            lines.extend(rules.hosts.iter().map(|host| {
-                let note = if is_literal(host) {
-                    " (an address: through the gateway's proxy only)"
-                } else {
-                    ""
-                };
-                format!("  {}{note}", escape(host))
-            }));
+            lines.extend(
+                rules
+                    .hosts
+                    .iter()
+                    .map(|host| format!("  {}{}", escape(host), remarks(host))),
+            );
             lines
         }
     }
 }
 
-/// N4: `192.0.2.1`, `192.0.2.1:443`, `[2001:db8::1]:443`.
-fn is_literal(host: &str) -> bool {
-    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
-    host.starts_with('[') || name.parse::<std::net::Ipv4Addr>().is_ok()
+/// What an entry means beyond its words (N2, N4).
+fn remarks(host: &str) -> &'static str {
+    // An IPv6 literal is bracketed, so a colon after the last bracket begins a port.
+    let after_literal = host.rfind(']').map_or(0, |at| at + 1);
+    let name = match host[after_literal..].find(':') {
+        Some(at) => &host[..after_literal + at],
+        None => host,
+    };
+    let is_literal = host.starts_with('[') || name.parse::<std::net::Ipv4Addr>().is_ok();
+    match (is_literal, name.len() == host.len()) {
+        (true, true) => " (any port; an address: through the gateway's proxy only)",
+        (true, false) => " (an address: through the gateway's proxy only)",
+        (false, true) => " (any port)",
+        (false, false) => "",
+    }
 }
 
 fn credential(credential: &Credential) -> String {

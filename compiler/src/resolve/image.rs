@@ -97,6 +97,14 @@ impl<'a> Pinning<'a, '_> {
 
     fn report_moved_tag(&mut self, locked: &str) {
         let Some(facts) = self.facts else { return };
+        // One image may have several digests in one repository, its index's and its own.
+        let pinned = by_digest(&self.capability.image, locked);
+        let pinned = self
+            .observed
+            .and_then(|observed| observed.images.get(&pinned));
+        if facts.id.is_some() && pinned.is_some_and(|pinned| pinned.id == facts.id) {
+            return;
+        }
         let now = match (&facts.digest, &facts.id) {
             (Some(digest), _) if digest == locked => return,
             (Some(digest), _) => format!("{digest} now"),
@@ -121,11 +129,16 @@ impl<'a> Pinning<'a, '_> {
                 None => self.missing(),
             };
         }
-        let wanted = locked.digest.as_deref();
-        let same = self.facts.filter(|facts| facts.id.as_deref() == wanted);
-        let by_id = wanted
-            .zip(self.observed)
-            .and_then(|(id, observed)| observed.images.get(id));
+        let Some(wanted) = locked.digest.as_deref() else {
+            // Locked by the source of a folder that is gone: there is nothing to hold on to.
+            return self.unlocked();
+        };
+        let same = self
+            .facts
+            .filter(|facts| facts.id.as_deref() == Some(wanted));
+        let by_id = self
+            .observed
+            .and_then(|observed| observed.images.get(wanted));
         match same.or(by_id).filter(|facts| facts.id.is_some()) {
             Some(facts) => self.local(facts),
             None => {
@@ -134,10 +147,8 @@ impl<'a> Pinning<'a, '_> {
                     None => "has no image of that name".to_owned(),
                 };
                 let message = format!(
-                    "{}: the lock holds the local image {} as {}; the engine {now}",
-                    self.key,
-                    self.capability.image.written,
-                    wanted.unwrap_or("unknown"),
+                    "{}: the lock holds the local image {} as {wanted}; the engine {now}",
+                    self.key, self.capability.image.written,
                 );
                 self.find(&code::LOCKED_IMAGE_GONE, message);
                 self.unknown()

@@ -210,11 +210,22 @@ fn a_moved_tag_is_reported_and_the_lock_followed() {
     let image = image(&world);
     assert_eq!(image.digest.as_deref(), Some(OTHER_DIGEST));
     assert!(image.pull, "the engine has the image of the moved tag only");
-    let facts = world.image().clone();
+    let mut facts = world.image().clone();
+    facts.id = Some(SOURCE.to_owned());
     let pinned = format!("ghcr.io/acme/api@{OTHER_DIGEST}");
     assert!(pinned_references(&world.project, world.lock.as_ref()).contains(&pinned));
     world.observed.images.insert(pinned, facts);
     assert!(!self::image(&world).pull);
+}
+
+#[test]
+fn another_digest_of_the_very_image_is_no_moved_tag() {
+    let mut world = World::new();
+    world.lock_image(ImageKind::Registry, Some(OTHER_DIGEST), None);
+    let facts = world.image().clone();
+    let pinned = format!("ghcr.io/acme/api@{OTHER_DIGEST}");
+    world.observed.images.insert(pinned, facts);
+    assert_eq!(world.codes(), [""; 0]);
 }
 
 #[test]
@@ -285,6 +296,15 @@ fn a_local_image_without_a_folder_is_unreproducible_and_bound_to_its_id() {
     world.lock_image(ImageKind::Local, Some(OTHER_DIGEST), None);
     assert_eq!(world.codes(), ["locked-image-gone"]);
     assert!(pinned_references(&world.project, world.lock.as_ref()).contains(OTHER_DIGEST));
+}
+
+#[test]
+fn a_local_image_whose_folder_is_gone_is_bound_to_nothing() {
+    let mut world = World::new();
+    world.image().digest = None;
+    world.lock_image(ImageKind::Local, None, Some(SOURCE));
+    assert_eq!(world.codes(), ["unreproducible-image"]);
+    assert_eq!(image(&world).reference.as_deref(), Some(IMAGE_ID));
 }
 
 #[test]
@@ -462,14 +482,19 @@ fn a_static_tools_policy_is_override_then_manifest_then_block() {
     );
 }
 
-#[test]
-fn a_discovered_tools_policy_is_the_locks_unless_overruled() {
-    let mut world = World::new();
+fn make_dynamic(world: &mut World) {
     world.capability("weather/api").tools = ToolSource::Dynamic {
         discovery_tool: "list_tools".to_owned(),
     };
-    world.lock_image(ImageKind::Registry, Some(DIGEST), None);
-    let locked = |policy, policy_origin, recommended, source| LockedTool {
+}
+
+fn locked(
+    policy: Policy,
+    policy_origin: PolicyOrigin,
+    recommended: Option<Policy>,
+    source: ToolOrigin,
+) -> LockedTool {
+    LockedTool {
         source,
         policy,
         policy_origin,
@@ -477,7 +502,14 @@ fn a_discovered_tools_policy_is_the_locks_unless_overruled() {
         description: String::new(),
         input_schema: json!({"type": "object"}),
         terminal_on_success: false,
-    };
+    }
+}
+
+#[test]
+fn a_discovered_tools_policy_is_the_locks_unless_overruled() {
+    let mut world = World::new();
+    make_dynamic(&mut world);
+    world.lock_image(ImageKind::Registry, Some(DIGEST), None);
     use PolicyOrigin::{Default, Discovered, Override};
     let found = ToolOrigin::Discovered;
     let tools = [
@@ -512,31 +544,33 @@ fn a_discovered_tools_policy_is_the_locks_unless_overruled() {
 }
 
 #[test]
-fn a_policy_that_guards_nothing_is_reported_with_a_close_name() {
+fn a_policy_for_a_tool_that_was_not_discovered_is_reported_with_a_close_name() {
     let mut world = World::new();
+    make_dynamic(&mut world);
+    world.lock_image(ImageKind::Registry, Some(DIGEST), None);
+    let get = locked(
+        Policy::Block,
+        PolicyOrigin::Default,
+        None,
+        ToolOrigin::Discovered,
+    );
+    let lock = world.lock.as_mut().unwrap();
+    let instance = lock.instances.get_mut(&key_of("weather/api")).unwrap();
+    instance.tools.insert("get".to_owned(), get);
     overrule(&mut world, "weather/api", "gte", Policy::Ask);
-    overrule(&mut world, "wether/api", "get", Policy::Ask);
     let resolved = world.resolve();
     let said: Vec<_> = resolved
         .diagnostics
         .iter()
         .map(|finding| (finding.code.name, finding.help.as_deref()))
         .collect();
-    assert_eq!(
-        said,
-        [
-            ("policy-without-tool", Some("did you mean `get`?")),
-            ("policy-without-tool", Some("did you mean `weather/api`?")),
-        ]
-    );
+    assert_eq!(said, [("policy-without-tool", Some("did you mean `get`?"))]);
 }
 
 #[test]
 fn a_policy_for_tools_that_were_never_listed_is_not_judged() {
     let mut world = World::new();
-    world.capability("weather/api").tools = ToolSource::Dynamic {
-        discovery_tool: "list_tools".to_owned(),
-    };
+    make_dynamic(&mut world);
     overrule(&mut world, "weather/api", "anything", Policy::Ask);
     assert_eq!(world.codes(), [""; 0]);
     world.lock_image(ImageKind::Registry, Some(DIGEST), None);

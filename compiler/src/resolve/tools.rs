@@ -15,10 +15,17 @@ pub(super) fn planned(
     capability: &Capability,
     locked: Option<&LockedInstance>,
 ) -> BTreeMap<String, PlannedTool> {
-    let mut tools: BTreeMap<String, PlannedTool> = match &capability.tools {
+    let over = |tool: &str| {
+        project
+            .settings
+            .policies
+            .get(&(key.clone(), tool.to_owned()))
+            .map(|(policy, _)| *policy)
+    };
+    match &capability.tools {
         ToolSource::Static(tools) => tools
             .iter()
-            .map(|tool| (tool.name.clone(), written(tool)))
+            .map(|tool| (tool.name.clone(), written(tool, over(&tool.name))))
             .collect(),
         ToolSource::Dynamic { discovery_tool } => locked
             .into_iter()
@@ -27,22 +34,16 @@ pub(super) fn planned(
                 // T4 holds for a lock that was edited, too.
                 tool.source == ToolOrigin::Discovered && *name != discovery_tool
             })
-            .map(|(name, tool)| (name.clone(), discovered(tool)))
+            .map(|(name, tool)| (name.clone(), discovered(tool, over(name))))
             .collect(),
-    };
-    for (name, tool) in &mut tools {
-        if let Some((policy, _)) = project.settings.policies.get(&(key.clone(), name.clone())) {
-            tool.policy = *policy;
-            tool.policy_origin = PolicyOrigin::Override;
-        }
     }
-    tools
 }
 
-fn written(tool: &Tool) -> PlannedTool {
-    let (policy, policy_origin) = match tool.recommended {
-        Some(policy) => (policy, PolicyOrigin::Manifest),
-        None => (Policy::Block, PolicyOrigin::Default),
+fn written(tool: &Tool, over: Option<Policy>) -> PlannedTool {
+    let (policy, policy_origin) = match (over, tool.recommended) {
+        (Some(policy), _) => (policy, PolicyOrigin::Override),
+        (None, Some(policy)) => (policy, PolicyOrigin::Manifest),
+        (None, None) => (Policy::Block, PolicyOrigin::Default),
     };
     PlannedTool {
         description: tool.description.clone(),
@@ -54,13 +55,8 @@ fn written(tool: &Tool) -> PlannedTool {
     }
 }
 
-fn discovered(tool: &LockedTool) -> PlannedTool {
-    let (policy, policy_origin) = match (tool.policy_origin, tool.recommended) {
-        // The override that the lock remembers may be gone from selu.toml; then the tool is as if it were new (D3).
-        (PolicyOrigin::Override, Some(policy)) => (policy, PolicyOrigin::Discovered),
-        (PolicyOrigin::Override, None) => (Policy::Block, PolicyOrigin::Default),
-        (origin, _) => (tool.policy, origin),
-    };
+fn discovered(tool: &LockedTool, over: Option<Policy>) -> PlannedTool {
+    let (policy, policy_origin) = tool.effective_policy(over);
     PlannedTool {
         description: tool.description.clone(),
         input_schema: tool.input_schema.clone(),
@@ -71,7 +67,8 @@ fn discovered(tool: &LockedTool) -> PlannedTool {
     }
 }
 
-/// Policies that guard nothing. Those of a dynamic capability can be judged only once something was discovered.
+/// Policies for tools that a discovery did not list. Before one there is nothing to judge, and those for static tools
+/// and unknown instances are found without a lock, by the checks.
 pub(super) fn check_policies(
     project: &Project,
     lock: Option<&Lock>,
@@ -79,28 +76,25 @@ pub(super) fn check_policies(
     findings: &mut Vec<Diagnostic>,
 ) {
     for ((key, tool), (policy, origin)) in &project.settings.policies {
-        let candidates: Vec<&str> = match instances.get(key) {
-            None => instances.keys().map(InstanceKey::as_str).collect(),
-            Some(instance) if instance.tools.contains_key(tool) => continue,
-            Some(instance) if instance.discovery_tool.is_some() && !discovered_once(lock, key) => {
-                continue;
-            }
-            Some(instance) => instance.tools.keys().map(String::as_str).collect(),
+        let Some(instance) = instances.get(key) else {
+            continue;
         };
-        let known_instance = instances.contains_key(key);
-        let (wanted, what) = if known_instance {
-            (tool.as_str(), format!("{key} has no tool `{tool}`"))
-        } else {
-            (key.as_str(), format!("there is no instance {key}"))
-        };
+        if instance.discovery_tool.is_none()
+            || instance.tools.contains_key(tool)
+            || !discovered_once(lock, key)
+        {
+            continue;
+        }
         let place = Place {
             origin: origin.clone(),
             length: 1,
             path: format!("policy.\"{key}/{tool}\""),
         };
-        let message = format!("{what}, so its policy `{policy}` guards nothing");
+        let message = format!(
+            "{key} has discovered no tool `{tool}`, so its policy `{policy}` guards nothing"
+        );
         let mut finding = Diagnostic::new(&code::POLICY_WITHOUT_TOOL, place, message);
-        if let Some(close) = close_to(wanted, &candidates) {
+        if let Some(close) = close_to(tool, instance.tools.keys()) {
             finding = finding.help(format!("did you mean `{close}`?"));
         }
         findings.push(finding);
@@ -113,13 +107,12 @@ fn discovered_once(lock: Option<&Lock>, key: &InstanceKey) -> bool {
         .is_some_and(|discovery| discovery.credentials_present.is_some())
 }
 
-fn close_to<'a>(wanted: &str, candidates: &[&'a str]) -> Option<&'a str> {
-    candidates
-        .iter()
-        .map(|candidate| (strsim::damerau_levenshtein(wanted, candidate), *candidate))
+fn close_to<'a>(wanted: &str, names: impl Iterator<Item = &'a String>) -> Option<&'a str> {
+    names
+        .map(|name| (strsim::damerau_levenshtein(wanted, name), name.as_str()))
         .filter(|(distance, _)| *distance <= 2)
         .min()
-        .map(|(_, candidate)| candidate)
+        .map(|(_, name)| name)
 }
 
 /// A4: inline with at most three tools, no model of its own and under 2,000 characters of capability prompts. Of a

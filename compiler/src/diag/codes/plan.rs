@@ -8,8 +8,8 @@ pub static PROJECT_WITHOUT_NAME: Code = Code {
     name: "project-without-name",
     severity: Severity::Error,
     rules: &["product.md 10"],
-    cause: "Every object on an engine is owned by a project, and this one has no valid name to own anything by",
-    cure: "Set the project's name in selu.toml, or pass --project NAME: lower-case letters, digits and hyphens, at most 63",
+    cause: "Every object on an engine is owned by a project, and this one has no valid name to own anything by.",
+    cure: "Set the project's name in selu.toml, or pass --project NAME: lower-case letters, digits and hyphens, at most 63.",
     example: "# a directory with agents/ and no selu.toml",
 };
 
@@ -19,8 +19,8 @@ pub static NAME_TAKEN: Code = Code {
     name: "name-taken",
     severity: Severity::Error,
     rules: &["product.md 10", "X3"],
-    cause: "A container, network or volume of a name that this plan needs exists and belongs to someone else; nothing that is not ours is ever changed or removed",
-    cure: "Remove or rename that object, or give this project another name",
+    cause: "A container, network or volume of a name that this plan needs exists and belongs to someone else; nothing that is not ours is ever changed or removed.",
+    cure: "Remove or rename that object, or give this project another name.",
     example: "# docker volume create selu_weather_gateway",
 };
 
@@ -30,8 +30,8 @@ pub static IMAGE_MISSING: Code = Code {
     name: "image-missing",
     severity: Severity::Error,
     rules: &["I3", "product.md 18", "product.md 19"],
-    cause: "The engine does not have the image and no registry that was asked knows it",
-    cure: "Build it with `selu build` where the capability has a container folder; otherwise correct the name, log in to the registry, or push it",
+    cause: "The engine does not have the image and no registry that was asked knows it.",
+    cure: "Build it with `selu build` where the capability has a container folder; otherwise correct the name, log in to the registry, or push it.",
     example: "image: ghcr.io/acme/wether:1.2",
 };
 
@@ -41,8 +41,8 @@ pub static RESERVED_LABEL: Code = Code {
     name: "reserved-image-label",
     severity: Severity::Error,
     rules: &["W6"],
-    cause: "The image bears a `dev.selu.*` label: a container inherits it and could pass for an object of ours. Only `dev.selu.source`, which `selu build` writes, is allowed",
-    cure: "Remove the label from the Dockerfile and rebuild the image",
+    cause: "The image bears a `dev.selu.*` label: a container inherits it and could pass for an object of ours. Only `dev.selu.source`, which `selu build` writes, is allowed.",
+    cure: "Remove the label from the Dockerfile and rebuild the image.",
     example: "image: acme/tool:1 # its Dockerfile says LABEL dev.selu.project=other",
 };
 
@@ -52,8 +52,8 @@ pub static CPU_ABOVE_ENGINE: Code = Code {
     name: "cpu-limit-above-engine",
     severity: Severity::Error,
     rules: &["R1"],
-    cause: "The CPU limit is above the cores of the engine's host, and the engine refuses to create such a container",
-    cure: "Lower resources.max_cpu_fraction, or use an engine with more cores",
+    cause: "The CPU limit is above the cores of the engine's host, and the engine refuses to create such a container.",
+    cure: "Lower resources.max_cpu_fraction, or use an engine with more cores.",
     example: "resources: {max_cpu_fraction: 64}",
 };
 
@@ -63,8 +63,8 @@ pub static TAG_MOVED: Code = Code {
     name: "tag-moved",
     severity: Severity::Warning,
     rules: &["I3", "product.md 18"],
-    cause: "The tag means another image than when it was locked. The lock is followed, not the tag",
-    cure: "To take the new image, run `selu lock --upgrade` for this instance and review the change",
+    cause: "The tag means another image than when it was locked. The lock is followed, not the tag.",
+    cure: "To take the new image, run `selu lock --upgrade` for this instance and review the change.",
     example: "image: redis:7",
 };
 
@@ -74,8 +74,8 @@ pub static NOT_BUILT_FROM_SOURCE: Code = Code {
     name: "not-built-from-source",
     severity: Severity::Warning,
     rules: &["product.md 19"],
-    cause: "The image on the engine does not say that it was built from the container folder as it is now, so what runs may differ from what is reviewed",
-    cure: "Run `selu build` for this instance",
+    cause: "The image on the engine does not say that it was built from the container folder as it is now, so what runs may differ from what is reviewed.",
+    cure: "Run `selu build` for this instance.",
     example: "image: selu-cap-bring:latest # container/server.py edited after the build",
 };
 
@@ -85,8 +85,8 @@ pub static UNREPRODUCIBLE_IMAGE: Code = Code {
     name: "unreproducible-image",
     severity: Severity::Warning,
     rules: &["product.md 19"],
-    cause: "The image exists only on this engine and has no container folder: it is locked by its id, which no other machine can reproduce",
-    cure: "Push it to a registry, or keep what builds it in the capability's container folder",
+    cause: "The image exists only on this engine and has no container folder: it is locked by its id, which no other machine can reproduce.",
+    cure: "Push it to a registry, or keep what builds it in the capability's container folder.",
     example: "image: handmade:latest",
 };
 
@@ -96,8 +96,8 @@ pub static LOCKED_IMAGE_GONE: Code = Code {
     name: "locked-image-gone",
     severity: Severity::Error,
     rules: &["I3", "product.md 18", "product.md 19"],
-    cause: "The lock holds a local image that this engine does not have; another image of the same name is not taken in its place",
-    cure: "Bring back the locked image, build it with `selu build` where there is a container folder, or accept the new one with `selu lock --upgrade`",
+    cause: "The lock holds a local image that this engine does not have; another image of the same name is not taken in its place.",
+    cure: "Bring back the locked image, build it with `selu build` where there is a container folder, or accept the new one with `selu lock --upgrade`.",
     example: "image: handmade:latest # rebuilt since the lock",
 };
 
@@ -107,8 +107,8 @@ pub static SUBNETS_EXHAUSTED: Code = Code {
     name: "subnets-exhausted",
     severity: Severity::Error,
     rules: &["S9"],
-    cause: "Each container has a network of its own, and the configured range has no free subnet of the size that its rules need",
-    cure: "Widen `[engine] subnets` in selu.toml, or remove networks that are not used any more",
+    cause: "Each container has a network of its own, and the configured range has no free subnet of the size that its rules need.",
+    cure: "Widen `[engine] subnets` in selu.toml, or remove networks that are not used any more.",
     example: "[engine]\nsubnets = \"10.231.0.0/28\"",
 };
 
@@ -118,8 +118,8 @@ pub static POLICY_WITHOUT_TOOL: Code = Code {
     name: "policy-without-tool",
     severity: Severity::Warning,
     rules: &["D3"],
-    cause: "selu.toml sets a policy for a tool that does not exist, so it guards nothing: the tool is gone, or its name is misspelt",
-    cure: "Correct the name, or remove the line",
+    cause: "selu.toml sets a policy for a tool that the capability does not list, so it guards nothing: the tool is gone, or its name is misspelt.",
+    cure: "Correct the name, or remove the line.",
     example: "[policy]\n\"weather/api/get_wether\" = \"ask\"",
 };
 
@@ -129,8 +129,8 @@ pub static ENGINE_WARNING: Code = Code {
     name: "engine-warning",
     severity: Severity::Warning,
     rules: &["R2"],
-    cause: "The engine says that it cannot do something that limits or isolation may depend on, such as accounting for swap",
-    cure: "Change the engine's or its host's configuration as the warning says",
+    cause: "The engine says that it cannot do something that limits or isolation may depend on, such as accounting for swap.",
+    cure: "Change the engine's or its host's configuration as the warning says.",
     example: "# WARNING: No swap limit support",
 };
 

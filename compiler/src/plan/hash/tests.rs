@@ -169,9 +169,10 @@ fn a_generation_and_its_addresses_are_not_in_the_hash() {
 #[test]
 fn members_at_their_default_are_as_if_they_were_not_there() {
     let now = json!({"b": 1, "a": {"y": [2, 1], "x": "t"}});
-    let later = json!({"a": {"x": "t", "y": [2, 1], "new": false}, "b": 1, "c": null, "d": [], "e": {"f": ""}});
+    let later = json!({"a": {"x": "t", "y": [2, 1], "new": false}, "b": 1, "c": null, "d": [], "e": {"f": null}});
     assert_eq!(canonical(&now), r#"{"a":{"x":"t","y":[2,1]},"b":1}"#);
     assert_eq!(canonical(&later), canonical(&now));
+    assert_eq!(canonical(&json!({"A": ""})), r#"{"A":""}"#);
 }
 
 #[test]
