@@ -5,6 +5,7 @@
 //! error. "Already in that state" answers (304, 404 on removal) are success, and nothing else is (F16).
 
 pub mod docker;
+pub mod fake;
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -89,7 +90,10 @@ pub enum EngineError {
 }
 
 /// Takes short lines of progress. A name of its own: inside an async trait `Fn(&str)` would lose its free lifetime.
-pub type Progress = dyn Fn(&str) + Send + Sync;
+pub type Progress<'a> = dyn Fn(&str) + Send + Sync + 'a;
+
+/// How a process ended: its exit code and the last 4 KiB of its standard error.
+pub type Ended = Pin<Box<dyn Future<Output = EngineResult<(i64, String)>> + Send>>;
 
 /// Result of an engine call.
 pub type EngineResult<T> = Result<T, EngineError>;
@@ -192,7 +196,7 @@ pub trait Engine: EngineView {
     async fn remove_image(&self, reference: &str) -> EngineResult<()>;
 
     /// Pulls `repository@digest`; `progress` gets short lines.
-    async fn pull(&self, reference: &str, progress: &Progress) -> EngineResult<()>;
+    async fn pull(&self, reference: &str, progress: &Progress<'_>) -> EngineResult<()>;
 
     /// Builds an image from a tar of its context, without network, tags it and gives it labels; `progress` gets the
     /// builder's lines.
@@ -202,7 +206,7 @@ pub trait Engine: EngineView {
         dockerfile: &str,
         tag: &str,
         labels: &Labels,
-        progress: &Progress,
+        progress: &Progress<'_>,
     ) -> EngineResult<()>;
 }
 
@@ -212,6 +216,6 @@ pub struct Pipe {
     pub output: Pin<Box<dyn AsyncRead + Send>>,
     /// Its standard input; dropping or shutting it down ends the input.
     pub input: Pin<Box<dyn AsyncWrite + Send>>,
-    /// Resolves once the process has ended: its exit code and the last 4 KiB of its standard error.
-    pub ended: Pin<Box<dyn Future<Output = EngineResult<(i64, String)>> + Send>>,
+    /// Resolves once the process has ended.
+    pub ended: Ended,
 }

@@ -4,17 +4,14 @@
 //! That input is our connection to the engine: when we end in any way, killed or cut off, the container ends by itself,
 //! also when the engine is on another machine. An ended hold is cleared by whoever comes next.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use selu_compiler::observed::{ContainerState, ObservedContainer};
-use selu_compiler::plan::{ContainerSpec, SECCOMP_PROFILE, label};
-use sha2::{Digest, Sha256};
+use selu_compiler::plan::spec::helper_spec;
+use selu_compiler::plan::{ContainerSpec, label};
 use tokio::time::{Instant, sleep};
 
-use crate::egress::RUN_USER;
-use crate::egress::policy::hex;
-use crate::engine::{Engine, EngineError, EngineResult, Labels, Pipe};
+use crate::engine::{Engine, EngineError, EngineResult, Pipe};
 
 /// How often a waiting taker looks again.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -220,7 +217,6 @@ fn holder(name: &str, project: &str, found: &ObservedContainer) -> Result<Info, 
 }
 
 fn spec(project: &str, image: &str, info: &Info) -> ContainerSpec {
-    const MEMORY: u64 = 32 * 1024 * 1024;
     let Info {
         host,
         user,
@@ -228,40 +224,19 @@ fn spec(project: &str, image: &str, info: &Info) -> ContainerSpec {
         operation,
         since,
     } = info;
-    let mut labels = Labels::from([
-        (label::PROJECT.to_owned(), project.to_owned()),
-        (label::ROLE.to_owned(), "hold".to_owned()),
-        (HOST.to_owned(), host.clone()),
-        (PID.to_owned(), pid.to_string()),
-        (OPERATION.to_owned(), operation.clone()),
-        (SINCE.to_owned(), since.clone()),
-    ]);
+    let command = ["gateway", "hold"].map(str::to_owned).to_vec();
+    let mut spec = helper_spec(project, "hold", command);
+    spec.image = image.to_owned();
+    for (key, value) in [
+        (HOST, host.clone()),
+        (PID, pid.to_string()),
+        (OPERATION, operation.clone()),
+        (SINCE, since.clone()),
+    ] {
+        spec.labels.insert(key.to_owned(), value);
+    }
     if let Some(user) = user {
-        labels.insert(USER.to_owned(), user.clone());
+        spec.labels.insert(USER.to_owned(), user.clone());
     }
-    ContainerSpec {
-        image: image.to_owned(),
-        command: Some(vec!["gateway".to_owned(), "hold".to_owned()]),
-        user: RUN_USER.to_owned(),
-        env: BTreeMap::new(),
-        read_only_root: true,
-        cap_drop: vec!["ALL".to_owned()],
-        cap_add: Vec::new(),
-        no_new_privileges: true,
-        seccomp: format!("sha256:{}", hex(&Sha256::digest(SECCOMP_PROFILE))),
-        memory_bytes: MEMORY,
-        memory_swap_bytes: MEMORY,
-        nano_cpus: 100_000_000,
-        pids: 16,
-        nofile: 64,
-        shm_bytes: None,
-        tmpfs: BTreeMap::new(),
-        volumes: BTreeMap::new(),
-        sysctls: BTreeMap::new(),
-        dns: Vec::new(),
-        log_bytes: 65_536,
-        log_files: 1,
-        restart: false,
-        labels,
-    }
+    spec
 }

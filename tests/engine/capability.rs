@@ -1,5 +1,6 @@
 //! A capability for the tests: this very test binary, in an image, told to serve.
 
+use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use selu_proto::PORT;
@@ -41,6 +42,42 @@ fn serve() {
                 .serve(([0, 0, 0, 0], PORT).into()),
         )
         .unwrap();
+}
+
+/// Asks this test binary to try these addresses, separated by spaces.
+pub(crate) const PROBE: &str = "TEST_PROBE_ADDRESSES";
+
+/// What a probing container runs.
+pub(crate) fn probe_command() -> Vec<String> {
+    ["--ignored", "--exact", "capability::probe", "--nocapture"]
+        .map(str::to_owned)
+        .to_vec()
+}
+
+/// Prints what each address answers: `open`, or the error. Names are looked up first.
+#[test]
+#[ignore = "runs inside the tests' containers"]
+#[allow(
+    clippy::print_stdout,
+    reason = "its output is read from the container's log"
+)]
+fn probe() {
+    let Ok(addresses) = std::env::var(PROBE) else {
+        return;
+    };
+    for address in addresses.split(' ') {
+        let answer = address.to_socket_addrs().and_then(|mut found| {
+            let found = found.next().ok_or(std::io::ErrorKind::NotFound)?;
+            TcpStream::connect_timeout(&found, Duration::from_secs(2)).map(|_| ())
+        });
+        match answer {
+            Ok(()) => println!("probe {address} open"),
+            Err(error) => println!("probe {address} {:?}", error.kind()),
+        }
+    }
+    // An image's VOLUME must not be a place to write to (F5).
+    let written = std::fs::write("/data/file", "x");
+    println!("probe write {:?}", written.map_err(|error| error.kind()));
 }
 
 struct Server {

@@ -77,7 +77,7 @@ async fn a_full_spec_reads_back_field_by_field_before_and_after_start() {
     let seen = &observed.networks[&network.name];
     assert!(seen.closed);
     assert_eq!(seen.subnet, Some(network.subnet));
-    assert_eq!(seen.attached, [network.name.clone()]);
+    assert_eq!(seen.attached, std::slice::from_ref(&network.name));
     assert!(observed.volumes.contains_key(volume));
     assert!(!observed.foreign_subnets.contains(&network.subnet));
 }

@@ -299,6 +299,7 @@ async fn the_gateway_obeys_a_stop_at_once_and_its_pipes_can_neither_write_nor_lo
 /// Not a proof: prints what one pipe costs here.
 #[tokio::test]
 #[ignore = "measures"]
+#[allow(clippy::print_stderr, reason = "printing is all that it does")]
 async fn measure_a_pipe() {
     let world = World::new("measure").await;
     let engine = &world.engine;

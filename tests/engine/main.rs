@@ -2,9 +2,17 @@
 //!
 //! Everything that they make belongs to a project of its own per test and is removed at its end, passed or failed.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "what helpers of tests cannot do fails the test"
+)]
+
 mod capability;
+mod contract;
 mod drift;
 mod gateway;
 mod hold;
+mod isolation;
 mod volumes;
 mod world;

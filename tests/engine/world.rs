@@ -78,15 +78,9 @@ impl World {
     }
 
     pub(crate) fn network(&self, name: &str, number: u8) -> PlannedNetwork {
-        let base = number * 16;
-        let at = |last: u8| Ipv4Addr::new(10, 177, self.slice, base + last);
-        PlannedNetwork {
-            name: format!("selu_{}_{name}", self.project),
-            subnet: Ipv4Net::new(at(0), 28).unwrap(),
-            bridge: at(1),
-            capability: at(2),
-            gateway: at(14),
-        }
+        let first = Ipv4Addr::new(10, 177, self.slice, number * 16);
+        let subnet = Ipv4Net::new(first, 28).unwrap();
+        PlannedNetwork::new(format!("selu_{}_{name}", self.project), subnet)
     }
 
     pub(crate) fn labels(&self, role: &str) -> Labels {

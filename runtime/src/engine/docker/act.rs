@@ -76,6 +76,7 @@ impl Engine for Docker {
                 config: Some(vec![IpamConfig {
                     subnet: Some(subnet.to_string()),
                     gateway: Some(bridge.to_string()),
+                    ip_range: Some(network.dynamic_range().to_string()),
                     ..IpamConfig::default()
                 }]),
                 options: None,
@@ -177,7 +178,7 @@ impl Engine for Docker {
             .ok_or_else(|| refused(&call, "it has no project"))?;
         let helper = format!("selu_{project}_seed_{volume}");
         let mut own = labels.clone();
-        own.insert(label::ROLE.to_owned(), "seed".to_owned());
+        own.insert(label::ROLE.to_owned(), "helper".to_owned());
         self.remove_container(&helper).await?;
         let body = ContainerCreateBody {
             image: Some(image.to_owned()),
@@ -350,7 +351,7 @@ impl Engine for Docker {
         }
     }
 
-    async fn pull(&self, reference: &str, progress: &Progress) -> EngineResult<()> {
+    async fn pull(&self, reference: &str, progress: &Progress<'_>) -> EngineResult<()> {
         let call = format!("pull {reference}");
         let (repository, digest) = reference
             .split_once('@')
@@ -381,7 +382,7 @@ impl Engine for Docker {
         dockerfile: &str,
         tag: &str,
         labels: &Labels,
-        progress: &Progress,
+        progress: &Progress<'_>,
     ) -> EngineResult<()> {
         let call = format!("build {tag}");
         let options = BuildImageOptionsBuilder::default()
