@@ -14,8 +14,8 @@ mod trial;
 pub use destroy::{Destroyed, Removal, destroy, remove_gateway_image};
 pub use policy::policy_state;
 pub use pull::pull;
-pub use trial::{trial, without_residents};
 pub use ready::{DEFAULT_TIMEOUT, NotReady, explain_exit};
+pub use trial::{trial, without_residents};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -354,7 +354,9 @@ impl<'a> Progress<'a> {
 
     fn report(mut self) -> Report {
         for key in self.wanted {
-            self.discoveries.entry(key.clone()).or_insert(Discovery::NotStarted);
+            self.discoveries
+                .entry(key.clone())
+                .or_insert(Discovery::NotStarted);
         }
         let changes = self.job.changes.changes.iter().cloned();
         let outcomes = changes.zip(self.outcomes).map(|(change, outcome)| {
@@ -427,7 +429,9 @@ impl<'a> Job<'a> {
                     Action::Create | Action::Replace => instance.bring_up().await,
                     Action::Start | Action::Update => {
                         let found = self.observed.containers.get(&instance.container.name);
-                        instance.mend(&found.ok_or(StepError::Incomplete)?.state).await
+                        instance
+                            .mend(&found.ok_or(StepError::Incomplete)?.state)
+                            .await
                     }
                     // The plan has it, so it is not deleted.
                     Action::Delete | Action::NoOp => Ok(()),
@@ -580,7 +584,10 @@ impl<'a> Job<'a> {
         rules
             .filter(|(name, _)| self.observed.containers.contains_key(*name))
             .filter(|(_, network)| {
-                network.labels.get(label::ROLE).is_some_and(|role| role == "resident")
+                network
+                    .labels
+                    .get(label::ROLE)
+                    .is_some_and(|role| role == "resident")
             })
             .filter_map(|(name, network)| Some(PlannedNetwork::new(name.clone(), network.subnet?)))
             .collect()
@@ -628,3 +635,6 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests;

@@ -39,10 +39,8 @@ pub async fn observe(
 ) -> Result<Observed, ObserveError> {
     let name = project.name.as_deref().unwrap_or_default();
     let wanted = resolve::wanted_names(project);
-    let (observed, images) = tokio::join!(
-        engine.observe(name, &wanted),
-        images(engine, project, lock)
-    );
+    let (observed, images) =
+        tokio::join!(engine.observe(name, &wanted), images(engine, project, lock));
     let mut observed = observed.map_err(ObserveError::Engine)?;
     observed.images = images?;
     Ok(observed)

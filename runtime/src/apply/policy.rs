@@ -104,7 +104,10 @@ pub async fn policy_state(
     };
     match planned.hash() {
         Ok(hash) if hash == ack.hash => Ok(()),
-        Ok(_) => Err(format!("generation {} is not what is planned", ack.generation)),
+        Ok(_) => Err(format!(
+            "generation {} is not what is planned",
+            ack.generation
+        )),
         Err(error) => Err(error.to_string()),
     }
 }

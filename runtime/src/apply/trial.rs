@@ -21,16 +21,24 @@ const ROLE: &str = "discovery";
 /// replaced.
 pub fn without_residents(observed: &Observed) -> Observed {
     let gateway = |labels: &BTreeMap<String, String>| {
-        labels.get(label::ROLE).is_some_and(|role| role == "gateway")
+        labels
+            .get(label::ROLE)
+            .is_some_and(|role| role == "gateway")
     };
     let mut masked = observed.clone();
-    masked.containers.retain(|_, container| gateway(&container.spec.labels));
-    masked.networks.retain(|_, network| gateway(&network.labels));
+    masked
+        .containers
+        .retain(|_, container| gateway(&container.spec.labels));
+    masked
+        .networks
+        .retain(|_, network| gateway(&network.labels));
     let hidden = observed
         .networks
         .iter()
         .filter(|(name, _)| !masked.networks.contains_key(*name));
-    masked.foreign_subnets.extend(hidden.filter_map(|(_, network)| network.subnet));
+    masked
+        .foreign_subnets
+        .extend(hidden.filter_map(|(_, network)| network.subnet));
     masked
 }
 
@@ -45,8 +53,13 @@ pub fn trial(
     plan.instances.retain(|key, _| wanted.contains(key));
     let mut rules = BTreeMap::new();
     for (key, instance) in &mut plan.instances {
-        let Some(resident) = &mut instance.resident else { continue };
-        let planned = plan.gateway.as_ref().and_then(|gateway| gateway.policy.get(&resident.name));
+        let Some(resident) = &mut instance.resident else {
+            continue;
+        };
+        let planned = plan
+            .gateway
+            .as_ref()
+            .and_then(|gateway| gateway.policy.get(&resident.name));
         let planned = planned.cloned();
         rename(&plan.project, key, resident);
         rules.extend(planned.map(|rule| (resident.name.clone(), rule)));
@@ -77,7 +90,10 @@ fn rename(project: &str, key: &InstanceKey, resident: &mut PlannedContainer) {
     for (path, volume) in &mut resident.volumes {
         volume.name = names::volume(project, key, "", ROLE, path);
         volume.purpose = ROLE.to_owned();
-        resident.spec.volumes.insert(path.clone(), volume.name.clone());
+        resident
+            .spec
+            .volumes
+            .insert(path.clone(), volume.name.clone());
     }
     let labels = &mut resident.spec.labels;
     labels.insert(label::ROLE.to_owned(), ROLE.to_owned());
@@ -139,13 +155,17 @@ impl Job<'_> {
         if networks.is_empty() {
             return Ok(());
         }
-        let Some(planned) = &self.plan.gateway else { return Ok(()) };
+        let Some(planned) = &self.plan.gateway else {
+            return Ok(());
+        };
         let job = Job { observed, ..*self };
         let mut rules = job.rules_in_use(planned);
-        rules.retain(|name, _| !networks.iter().any(|network| *network == name));
+        rules.retain(|name, _| !networks.contains(&name));
         PolicyDesk::open(self.engine, gateway, &self.plan.project, rules)
             .await
-            .map_err(StepError::gateway("take the discovery out of the gateway's policy"))?;
+            .map_err(StepError::gateway(
+                "take the discovery out of the gateway's policy",
+            ))?;
         for name in networks {
             let detached = self.engine.disconnect(name, gateway).await;
             detached.map_err(StepError::engine("detach the gateway from the network"))?;

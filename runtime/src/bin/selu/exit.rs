@@ -24,7 +24,9 @@ pub(crate) enum Exit {
 impl Exit {
     /// What an error ends with: wrong usage and staleness are marked as such, everything else is a failure.
     pub(crate) fn of(error: &anyhow::Error) -> Self {
-        error.downcast_ref::<Ending>().map_or(Self::Failed, |ending| ending.exit)
+        error
+            .downcast_ref::<Ending>()
+            .map_or(Self::Failed, |ending| ending.exit)
     }
 
     /// The number.

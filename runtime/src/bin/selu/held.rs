@@ -13,7 +13,12 @@ use crate::hints::Hinted;
 use crate::printer::Printer;
 
 /// Whether to go on. Without a terminal and without `-y` the answer can't be had, and that is an error.
-pub(crate) async fn ask(printer: &Printer, stop: &Stop, consent: Consent, question: &str) -> anyhow::Result<bool> {
+pub(crate) async fn ask(
+    printer: &Printer,
+    stop: &Stop,
+    consent: Consent,
+    question: &str,
+) -> anyhow::Result<bool> {
     if consent.yes {
         return Ok(true);
     }
@@ -46,7 +51,10 @@ pub(crate) async fn take(
 ) -> anyhow::Result<Hold> {
     gateway::ensure_image(engine, project, image).await?;
     let info = Info {
-        host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+        host: rustix::system::uname()
+            .nodename()
+            .to_string_lossy()
+            .into_owned(),
         user: std::env::var("USER").ok().filter(|user| !user.is_empty()),
         pid: std::process::id(),
         operation: operation.to_owned(),
@@ -89,7 +97,9 @@ pub(crate) async fn release(hold: Hold, engine: &dyn Engine, printer: &Printer) 
 
 /// `2026-01-31 12:00:00 UTC`.
 fn utc(time: SystemTime) -> String {
-    let seconds = time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let seconds = time
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs());
     let (days, second) = (seconds / 86_400, seconds % 86_400);
     // Days since 0000-03-01, in eras of 400 years; leap days are at the end of such years.
     let shifted = days + 719_468;
@@ -99,7 +109,11 @@ fn utc(time: SystemTime) -> String {
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let shifted_month = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let month = if shifted_month < 10 {
+        shifted_month + 3
+    } else {
+        shifted_month - 9
+    };
     let year = era * 400 + year_of_era + u64::from(month <= 2);
     let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")

@@ -117,7 +117,11 @@ fn listen(stop: Stop) -> anyhow::Result<tokio::task::JoinHandle<()>> {
 }
 
 fn start_tracing(verbose: bool) {
-    let fallback = if verbose { "selu_runtime=debug,selu=debug" } else { "off" };
+    let fallback = if verbose {
+        "selu_runtime=debug,selu=debug"
+    } else {
+        "off"
+    };
     let filter = tracing_subscriber::EnvFilter::try_from_env("SELU_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(fallback));
     tracing_subscriber::fmt()

@@ -90,7 +90,10 @@ impl Outcome {
         let mut document = document(project);
         document.insert("objects".to_owned(), objects.into());
         document.insert("discoveries".to_owned(), discoveries.into());
-        document.insert("tool_changes".to_owned(), tools.iter().map(tool_change).collect());
+        document.insert(
+            "tool_changes".to_owned(),
+            tools.iter().map(tool_change).collect(),
+        );
         document.insert("done".to_owned(), counts.done.into());
         document.insert("failed".to_owned(), counts.failed.into());
         document.insert("not_started".to_owned(), counts.not_started.into());
@@ -179,15 +182,19 @@ fn field_values(field: &FieldChange) -> Vec<Values> {
                 (path, text(&change.old), text(&change.new))
             })
             .collect(),
-        FieldChange::Recommended { old, new } => {
-            one("recommended_policy (shown, not applied)", policy(old), policy(new))
-        }
+        FieldChange::Recommended { old, new } => one(
+            "recommended_policy (shown, not applied)",
+            policy(old),
+            policy(new),
+        ),
         FieldChange::Policy { old, new } => {
             one("policy", Some(old.to_string()), Some(new.to_string()))
         }
-        FieldChange::TerminalOnSuccess { new } => {
-            one("terminal_on_success", Some((!new).to_string()), Some(new.to_string()))
-        }
+        FieldChange::TerminalOnSuccess { new } => one(
+            "terminal_on_success",
+            Some((!new).to_string()),
+            Some(new.to_string()),
+        ),
     }
 }
 
@@ -202,7 +209,10 @@ fn field_changes(fields: &[FieldChange]) -> Vec<Value> {
 /// Says why a lock does not fit, every entry of it.
 pub(crate) fn stale_text(printer: &Printer, project: &str, stale: &[Stale]) -> Exit {
     let reasons: Vec<String> = stale.iter().map(ToString::to_string).collect();
-    printer.say(&format!("selu.lock does not fit the directory, {} differences:", stale.len()));
+    printer.say(&format!(
+        "selu.lock does not fit the directory, {} differences:",
+        stale.len()
+    ));
     for reason in &reasons {
         printer.data(&format!("{}\n", shown(reason)));
     }
@@ -279,7 +289,8 @@ impl Locking<'_> {
 
     /// `--locked`, and what runs lists other tools than the lock (product.md 27).
     fn differs(&self, changes: &[ToolChange], mut outcome: Outcome) -> Exit {
-        self.printer.say("--locked: what was discovered is not what selu.lock says; nothing was written");
+        self.printer
+            .say("--locked: what was discovered is not what selu.lock says; nothing was written");
         for change in changes {
             self.printer.say(&tool_text(change));
         }
@@ -304,13 +315,20 @@ fn tool_text(change: &ToolChange) -> String {
                     Some(value) => shown(&value),
                     None => "nothing".to_owned(),
                 };
-                text.push_str(&format!("\n  {}: {} → {}", shown(&path), value(old), value(new)));
+                text.push_str(&format!(
+                    "\n  {}: {} → {}",
+                    shown(&path),
+                    value(old),
+                    value(new)
+                ));
             }
             text
         }
     };
     if change.held {
-        text.push_str("\n  kept out of use until somebody accepts it (`[discovery] on_change = \"hold\"`)");
+        text.push_str(
+            "\n  kept out of use until somebody accepts it (`[discovery] on_change = \"hold\"`)",
+        );
     }
     text
 }

@@ -111,9 +111,17 @@ impl Printer {
     pub(crate) fn error(&self, error: &anyhow::Error, exit: Exit) {
         let clean = |text: String| self.clean(&text);
         let message = clean(error.to_string());
-        let causes: Vec<String> = error.chain().skip(1).map(|e| clean(e.to_string())).collect();
+        let causes: Vec<String> = error
+            .chain()
+            .skip(1)
+            .map(|e| clean(e.to_string()))
+            .collect();
         let hints = hints::of(error);
-        self.say(&format!("{} {}", self.paint("31;1", "error:"), shown(&message)));
+        self.say(&format!(
+            "{} {}",
+            self.paint("31;1", "error:"),
+            shown(&message)
+        ));
         for cause in &causes {
             self.say(&format!("  because: {}", shown(cause)));
         }
@@ -195,7 +203,11 @@ impl Events for Printer {
             Event::Failed { subject, text } => {
                 let name = subject_name(&subject);
                 self.stop(&name);
-                self.say(&format!("{name}: {} {}", self.paint("31;1", "failed:"), shown(&text)));
+                self.say(&format!(
+                    "{name}: {} {}",
+                    self.paint("31;1", "failed:"),
+                    shown(&text)
+                ));
             }
             Event::Warning { text } => self.warn(&shown(&text)),
         }
@@ -215,5 +227,7 @@ fn colors_allowed() -> bool {
 /// A reader that went away (`selu plan | head`) is no failure.
 fn write_out(text: &str) {
     let mut stdout = io::stdout().lock();
-    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    let _ = stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush());
 }

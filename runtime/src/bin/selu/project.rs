@@ -40,7 +40,11 @@ pub(crate) struct Planned {
 }
 
 /// Reads and checks. `None` once the findings were reported because one of them is an error.
-pub(crate) fn load(cli: &Cli, printer: &Printer, directory: &Directory) -> anyhow::Result<Option<Loaded>> {
+pub(crate) fn load(
+    cli: &Cli,
+    printer: &Printer,
+    directory: &Directory,
+) -> anyhow::Result<Option<Loaded>> {
     let root = directory.dir.clone();
     let sources = read(&root)?;
     let mut checked = check(&sources);
@@ -130,17 +134,22 @@ impl Loaded {
         let observed = observe(engine, &self.project, self.lock()).await?;
         if talk {
             for warning in &observed.engine.warnings {
-                printer.warn(&format!("the engine says: {}", crate::printer::shown(warning)));
+                printer.warn(&format!(
+                    "the engine says: {}",
+                    crate::printer::shown(warning)
+                ));
             }
         }
-        Ok(self.resolved(printer, self.lock(), Some(&observed), talk).map(|plan| {
-            let changes = diff::changes(&plan, &observed);
-            Planned {
-                observed,
-                plan,
-                changes,
-            }
-        }))
+        Ok(self
+            .resolved(printer, self.lock(), Some(&observed), talk)
+            .map(|plan| {
+                let changes = diff::changes(&plan, &observed);
+                Planned {
+                    observed,
+                    plan,
+                    changes,
+                }
+            }))
     }
 
     /// A plan from given facts. `None` once its findings were reported.
@@ -181,7 +190,9 @@ impl Loaded {
         let file = file.as_ref().map(|(name, text)| EnvFile { name, text });
         let (secrets, unused) = Secrets::gather(&self.project, std::env::vars_os(), file)?;
         for name in unused {
-            printer.warn(&format!("{name} is set, but no capability declares that credential"));
+            printer.warn(&format!(
+                "{name} is set, but no capability declares that credential"
+            ));
         }
         printer.guard(secrets.redactor());
         Ok(secrets)

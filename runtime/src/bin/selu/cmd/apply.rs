@@ -63,18 +63,30 @@ pub(crate) async fn run(
     let question = format!("{} Go on?", summary(&planned.changes));
     if !held::ask(printer, stop, args.consent, &question).await? {
         printer.say("Nothing was changed.");
-        let exit = if stop.requested() { Exit::Interrupted } else { Exit::Failed };
+        let exit = if stop.requested() {
+            Exit::Interrupted
+        } else {
+            Exit::Failed
+        };
         let outcome = Outcome::declined(&planned.changes, exit);
         return Ok(outcome.show(printer, &planned.plan.project, &[]));
     }
 
     let Some(gateway) = &planned.plan.gateway else {
-        return Err(anyhow::anyhow!("the plan has no gateway; this is a fault in selu"));
+        return Err(anyhow::anyhow!(
+            "the plan has no gateway; this is a fault in selu"
+        ));
     };
     let timeout = args.consent.lock_timeout;
     let project = planned.plan.project.clone();
-    let mut hold =
-        held::take(engine.as_ref(), &project, &gateway.spec.image, "apply", timeout).await?;
+    let mut hold = held::take(
+        engine.as_ref(),
+        &project,
+        &gateway.spec.image,
+        "apply",
+        timeout,
+    )
+    .await?;
     let work = async {
         let Some((planned, unpulled)) =
             settle(printer, stop, &loaded, engine.as_ref(), &secrets, &planned).await?
@@ -141,7 +153,12 @@ async fn settle(
         }
         return Err(Ending::stale(message).into());
     }
-    if !planned.plan.instances.values().any(|instance| instance.image.pull) {
+    if !planned
+        .plan
+        .instances
+        .values()
+        .any(|instance| instance.image.pull)
+    {
         return Ok(Some((planned, BTreeMap::new())));
     }
     let redactor = secrets.redactor();
@@ -192,7 +209,11 @@ fn refuse_unenforceable(plan: &Plan) -> anyhow::Result<()> {
 
 /// A directory that has lost its capabilities must not empty an engine (K06).
 fn refuse_emptying(planned: &Planned) -> anyhow::Result<()> {
-    let deletes = planned.changes.changes.iter().any(|change| change.action == Action::Delete);
+    let deletes = planned
+        .changes
+        .changes
+        .iter()
+        .any(|change| change.action == Action::Delete);
     if !planned.plan.instances.is_empty() || !deletes {
         return Ok(());
     }

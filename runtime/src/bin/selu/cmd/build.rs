@@ -119,7 +119,9 @@ fn jobs<'a>(loaded: &'a Loaded, name: Option<&str>) -> anyhow::Result<Vec<Job<'a
     }
     if by_folder.is_empty() {
         let message = match (name, without_folder.first()) {
-            (Some(_), Some(key)) => format!("{key} has no container/ folder and no Dockerfile, so there is nothing to build"),
+            (Some(_), Some(key)) => format!(
+                "{key} has no container/ folder and no Dockerfile, so there is nothing to build"
+            ),
             (Some(name), None) => format!("no capability is called `{name}`"),
             (None, _) => "no capability has a container/ folder or a Dockerfile".to_owned(),
         };
@@ -139,7 +141,10 @@ fn jobs<'a>(loaded: &'a Loaded, name: Option<&str>) -> anyhow::Result<Vec<Job<'a
     for job in by_folder.values() {
         let image = &job.capability.image;
         if image.digest.is_some() {
-            let message = format!("{}: image {} names a digest, which no build can have", job.key, image.written);
+            let message = format!(
+                "{}: image {} names a digest, which no build can have",
+                job.key, image.written
+            );
             return Err(Hinted::new(message, "write a tag instead").into());
         }
         if let Some(other) = tags.insert(&image.written, job) {
@@ -173,7 +178,10 @@ async fn build(
         for file in prepare(loaded, printer, job, command).await? {
             let path = file.path.clone();
             if context.insert(path.clone(), file).is_some() {
-                anyhow::bail!("`prepare` left {path} in ${OUT}, which {} has already", job.folder);
+                anyhow::bail!(
+                    "`prepare` left {path} in ${OUT}, which {} has already",
+                    job.folder
+                );
             }
         }
     }
@@ -186,7 +194,11 @@ async fn build(
     let context = bytes::Bytes::from(pack(context.values())?);
     let tag = &job.capability.image.written;
     with_progress(
-        async |lines| engine.build(context, "Dockerfile", tag, &labels, lines).await,
+        async |lines| {
+            engine
+                .build(context, "Dockerfile", tag, &labels, lines)
+                .await
+        },
         |text| {
             printer.emit(Event::Progress {
                 subject: subject.clone(),
@@ -207,7 +219,11 @@ async fn prepare(
 ) -> anyhow::Result<Vec<ContextFile>> {
     let (program, arguments) = command.split_first().context("`prepare` is empty")?;
     let out = tempfile::tempdir().context("no temporary folder for `prepare`")?;
-    printer.say(&format!("{}: running {}", job.key, shown(&command.join(" "))));
+    printer.say(&format!(
+        "{}: running {}",
+        job.key,
+        shown(&command.join(" "))
+    ));
     let status = tokio::process::Command::new(program)
         .args(arguments)
         .current_dir(loaded.root.canonicalize_utf8()?)
@@ -222,7 +238,8 @@ async fn prepare(
     if !status.success() {
         anyhow::bail!("`prepare` failed: {status}");
     }
-    let root = Utf8Path::from_path(out.path()).context("the temporary folder's path is not UTF-8")?;
+    let root =
+        Utf8Path::from_path(out.path()).context("the temporary folder's path is not UTF-8")?;
     let mut files = Vec::new();
     let mut budget = LARGEST_OUT;
     collect(root, Utf8Path::new(""), &mut budget, &mut files)?;

@@ -23,7 +23,11 @@ pub(crate) fn run(printer: &Printer, args: &Directory) -> anyhow::Result<Exit> {
         }
         printer.json(&value);
     } else {
-        printer.data(&render::text(&checked.diagnostics, &sources, printer.color_out()));
+        printer.data(&render::text(
+            &checked.diagnostics,
+            &sources,
+            printer.color_out(),
+        ));
     }
     Ok(exit)
 }

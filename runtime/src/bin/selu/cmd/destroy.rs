@@ -30,15 +30,33 @@ pub(crate) async fn run(
     let removal = Removal::of(&observed, args.volumes);
     let image = gateway_image(&project);
     if removal.is_empty() && engine.image(&image).await?.is_none() {
-        printer.say(&format!("Nothing to remove: project {project} owns nothing here."));
+        printer.say(&format!(
+            "Nothing to remove: project {project} owns nothing here."
+        ));
         kept(printer, &removal);
-        return Ok(finish(printer, &project, &removal, &Default::default(), Exit::Done));
+        return Ok(finish(
+            printer,
+            &project,
+            &removal,
+            &Default::default(),
+            Exit::Done,
+        ));
     }
     list(printer, &removal);
     if !held::ask(printer, stop, args.consent, "Remove all of it?").await? {
-        let exit = if stop.requested() { Exit::Interrupted } else { Exit::Failed };
+        let exit = if stop.requested() {
+            Exit::Interrupted
+        } else {
+            Exit::Failed
+        };
         printer.say("Nothing was removed.");
-        return Ok(finish(printer, &project, &removal, &Default::default(), exit));
+        return Ok(finish(
+            printer,
+            &project,
+            &removal,
+            &Default::default(),
+            exit,
+        ));
     }
 
     let timeout = args.consent.lock_timeout;
@@ -47,7 +65,10 @@ pub(crate) async fn run(
         // Looked at again: what came meanwhile is removed too, what went is gone.
         let observed = engine.observe(&project, &[]).await?;
         let removal = Removal::of(&observed, args.volumes);
-        anyhow::Ok((destroy(engine.as_ref(), &observed, &removal, stop).await, removal))
+        anyhow::Ok((
+            destroy(engine.as_ref(), &observed, &removal, stop).await,
+            removal,
+        ))
     };
     let result = held::under(&mut hold, printer, stop, work).await;
     held::release(hold, engine.as_ref(), printer).await;
@@ -56,7 +77,9 @@ pub(crate) async fn run(
         match remove_gateway_image(engine.as_ref(), &image).await {
             Ok(true) => report.done.push(format!("image {image}")),
             Ok(false) => {}
-            Err(error) => report.failed.push((format!("image {image}"), error.to_string())),
+            Err(error) => report
+                .failed
+                .push((format!("image {image}"), error.to_string())),
         }
     }
     for name in &report.done {
@@ -66,7 +89,11 @@ pub(crate) async fn run(
         printer.say(&format!("failed: {name}: {}", crate::printer::shown(why)));
     }
     kept(printer, &removal);
-    let exit = match (stop.requested(), report.failed.is_empty(), report.done.is_empty()) {
+    let exit = match (
+        stop.requested(),
+        report.failed.is_empty(),
+        report.done.is_empty(),
+    ) {
         (true, ..) => Exit::Interrupted,
         (false, true, _) => Exit::Done,
         (false, false, true) => Exit::Failed,
@@ -77,7 +104,10 @@ pub(crate) async fn run(
 
 fn list(printer: &Printer, removal: &Removal) {
     printer.say("To be removed:");
-    for (kind, names) in [("container", &removal.containers), ("network", &removal.networks)] {
+    for (kind, names) in [
+        ("container", &removal.containers),
+        ("network", &removal.networks),
+    ] {
         for name in names {
             printer.say(&format!("  {kind} {name}"));
         }
@@ -94,7 +124,9 @@ fn list(printer: &Printer, removal: &Removal) {
 
 fn kept(printer: &Printer, removal: &Removal) {
     for (name, purpose) in &removal.kept_volumes {
-        printer.say(&format!("  kept: {purpose} volume {name} (--volumes removes it)"));
+        printer.say(&format!(
+            "  kept: {purpose} volume {name} (--volumes removes it)"
+        ));
     }
 }
 

@@ -52,10 +52,16 @@ pub(crate) async fn run(
     let closed: BTreeSet<&InstanceKey> = unenforceable(&planned.plan).into_iter().collect();
     let mut report = Report::default();
     for key in dynamic.intersection(&closed) {
-        let why = "its network rules can't be enforced by this version of selu yet, so it is not started";
-        report.discoveries.insert((*key).clone(), Discovery::Failed(why.to_owned()));
+        let why =
+            "its network rules can't be enforced by this version of selu yet, so it is not started";
+        report
+            .discoveries
+            .insert((*key).clone(), Discovery::Failed(why.to_owned()));
     }
-    let wanted: Vec<InstanceKey> = dynamic.difference(&closed).map(|key| (*key).clone()).collect();
+    let wanted: Vec<InstanceKey> = dynamic
+        .difference(&closed)
+        .map(|key| (*key).clone())
+        .collect();
     let (Some(gateway), false) = (&planned.plan.gateway, wanted.is_empty()) else {
         return locking.finish(&planned.plan, Outcome::of(report), &mut journal);
     };
@@ -63,8 +69,7 @@ pub(crate) async fn run(
     let image = gateway.spec.image.clone();
     let had_image = engine.image(&image).await?.is_some();
     let project = &planned.plan.project;
-    let mut hold =
-        held::take(engine.as_ref(), project, &image, "lock", args.lock_timeout).await?;
+    let mut hold = held::take(engine.as_ref(), project, &image, "lock", args.lock_timeout).await?;
     let run = Run {
         printer,
         stop,
@@ -115,12 +120,24 @@ impl Run<'_> {
         wanted: &[InstanceKey],
         report: &mut Report,
     ) -> anyhow::Result<Option<Plan>> {
-        let Self { printer, stop, loaded, engine, secrets } = *self;
+        let Self {
+            printer,
+            stop,
+            loaded,
+            engine,
+            secrets,
+        } = *self;
         let Some(mut planned) = loaded.plan(printer, engine.view(), false).await? else {
             return Ok(None);
         };
         let mut unpulled = BTreeMap::new();
-        if wanted.iter().any(|key| planned.plan.instances.get(key).is_some_and(|one| one.image.pull)) {
+        if wanted.iter().any(|key| {
+            planned
+                .plan
+                .instances
+                .get(key)
+                .is_some_and(|one| one.image.pull)
+        }) {
             let mut needed = planned.plan.clone();
             needed.instances.retain(|key, _| wanted.contains(key));
             unpulled = apply::pull(engine, &needed, printer, secrets.redactor(), stop).await;
@@ -135,9 +152,10 @@ impl Run<'_> {
             return Ok(None);
         };
         let (trial, changes) = apply::trial(alone, &masked, &plan, wanted);
-        let had_gateway = trial.gateway.as_ref().is_some_and(|PlannedGateway { name, .. }| {
-            observed.containers.contains_key(name)
-        });
+        let had_gateway = trial
+            .gateway
+            .as_ref()
+            .is_some_and(|PlannedGateway { name, .. }| observed.containers.contains_key(name));
         let job = Job {
             engine,
             plan: &trial,
@@ -158,7 +176,9 @@ impl Run<'_> {
             if let (selu_compiler::diff::Subject::Instance(key), apply::Outcome::Failed(why)) =
                 (&change.subject, outcome)
             {
-                report.discoveries.insert(key.clone(), Discovery::Failed(why));
+                report
+                    .discoveries
+                    .insert(key.clone(), Discovery::Failed(why));
             }
         }
         for (key, discovery) in done.discoveries {

@@ -31,7 +31,10 @@ pub(crate) async fn run(cli: &Cli, printer: &Printer, args: &PlanArgs) -> anyhow
     }
     let stale = stale(loaded.lock(), &planned.plan);
     if !stale.is_empty() {
-        printer.say(&format!("selu.lock: apply will update {} entries", stale.len()));
+        printer.say(&format!(
+            "selu.lock: apply will update {} entries",
+            stale.len()
+        ));
     }
     let nothing = planned.changes.is_empty() && due.is_empty() && stale.is_empty();
     Ok(if args.detailed_exitcode && !nothing {

@@ -64,7 +64,10 @@ pub(crate) async fn run(cli: &Cli, printer: &Printer, args: &Directory) -> anyho
         })
         .collect();
     let mut document = document(&planned.plan.project);
-    document.insert("engine".to_owned(), planned.observed.engine.version.clone().into());
+    document.insert(
+        "engine".to_owned(),
+        planned.observed.engine.version.clone().into(),
+    );
     document.insert("objects".to_owned(), objects.into());
     document.insert("as_planned".to_owned(), right.into());
     document.insert("exit_code".to_owned(), exit.code().into());
@@ -84,8 +87,14 @@ async fn line(engine: &dyn Engine, planned: &Planned, change: &Change) -> Line {
     };
     if let Some(state) = state {
         let differences = change.reasons.iter().map(|reason| {
-            let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
-            format!("{}: {} → {}", reason.path, text(&reason.old), text(&reason.new))
+            let text =
+                |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
+            format!(
+                "{}: {} → {}",
+                reason.path,
+                text(&reason.old),
+                text(&reason.new)
+            )
         });
         return Line {
             name,
@@ -114,7 +123,11 @@ async fn health(engine: &dyn Engine, planned: &Planned, change: &Change) -> Resu
     let selu_compiler::diff::Subject::Instance(key) = &change.subject else {
         return Ok(());
     };
-    let resident = planned.plan.instances.get(key).and_then(|one| one.resident.as_ref());
+    let resident = planned
+        .plan
+        .instances
+        .get(key)
+        .and_then(|one| one.resident.as_ref());
     let (Some(gateway), Some(resident)) = (&planned.plan.gateway, resident) else {
         return Ok(());
     };

@@ -51,7 +51,11 @@ fn text(plan: &Plan) -> String {
     for (agent, tools) in offered(plan) {
         text.push_str(&format!("{agent}: {} tools\n", tools.len()));
         for (name, tool) in tools {
-            let ends = if tool.terminal_on_success { ", ends the turn" } else { "" };
+            let ends = if tool.terminal_on_success {
+                ", ends the turn"
+            } else {
+                ""
+            };
             text.push_str(&format!(
                 "  {name} ({}{ends})\n    {}\n",
                 tool.policy,
@@ -61,7 +65,10 @@ fn text(plan: &Plan) -> String {
     }
     let blocked = blocked(plan);
     if !blocked.is_empty() {
-        text.push_str(&format!("not offered, policy `block`: {}\n", blocked.join(", ")));
+        text.push_str(&format!(
+            "not offered, policy `block`: {}\n",
+            blocked.join(", ")
+        ));
     }
     text
 }
@@ -93,7 +100,10 @@ fn data(plan: &Plan) -> Value {
 
 fn blocked(plan: &Plan) -> Vec<String> {
     let tools = plan.instances.iter().flat_map(|(key, instance)| {
-        let blocked = instance.tools.iter().filter(|(_, tool)| tool.policy == Policy::Block);
+        let blocked = instance
+            .tools
+            .iter()
+            .filter(|(_, tool)| tool.policy == Policy::Block);
         blocked.map(move |(name, _)| format!("{key} {name}"))
     });
     tools.collect()
