@@ -154,7 +154,7 @@ pub(crate) fn probe_binary() -> PathBuf {
         .get_or_init(|| {
             let built = run(Command::new(env!("CARGO"))
                 .current_dir(env!("CARGO_MANIFEST_DIR"))
-                .args(["build", "--locked", "--quiet", "--package", "selu-probe", "--message-format", "json"]))
+                .args(["build", "--locked", "--quiet", "--workspace", "--bin", "selu-probe", "--message-format", "json"]))
             .expect(0);
             let executable = built
                 .stdout
