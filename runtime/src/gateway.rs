@@ -4,6 +4,8 @@
 
 mod image;
 mod pipe;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 
@@ -141,7 +143,8 @@ pub async fn ensure(
             .await?;
         changed = true;
     }
-    if !observed.volumes.contains_key(&planned.volume) {
+    // Also where it exists: whoever made it may have been ended before it was handed over.
+    if !container_right || !observed.volumes.contains_key(&planned.volume) {
         let volume = PlannedVolume {
             name: planned.volume.clone(),
             purpose: "policy".to_owned(),
@@ -215,7 +218,8 @@ fn labels(project: &str) -> Labels {
 }
 
 /// Creates a volume and hands it to the user that will write to it: 1000:1000, or the gateway's own for the policy
-/// (F4). `image` is the gateway's. A volume that exists keeps what it has.
+/// (F4). `image` is the gateway's. A volume that has content keeps it, so this is called before every container that is
+/// made with the volume: one that exists may have been left between the two steps.
 pub async fn prepare_volume(
     engine: &dyn Engine,
     image: &str,

@@ -1,308 +1,208 @@
-//! A container of ours reaches nothing (S2, S10, N7). Each target is first shown to answer the very same probe from an
-//! unrestricted place: a refusal by something that never answers proves nothing.
+//! N7, S1, S2, S10: from inside a `none` container nothing answers. Each target first answers the same probe from an
+//! unrestricted container: a refusal by an unreachable target proves nothing.
 
-use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::thread;
+use std::io::{BufRead, BufReader};
+use std::net::IpAddr;
+use std::process::{Child, Command, Stdio};
 
-use ipnet::Ipv4Net;
-use selu_compiler::observed::ContainerState;
-use selu_compiler::plan::PlannedNetwork;
-use selu_proto::PORT;
-use selu_runtime::engine::{Engine, EngineError, EngineView};
-use selu_runtime::gateway::{attach, ensure, push_policy};
+use serde_json::{Value, json};
 
-use crate::capability::{self, PROBE, probe_command};
-use crate::world::{World, docker, docker_text};
+use crate::call::call;
+use crate::daemon;
+use crate::project::{TestProject, probe_binary, run};
 
-/// Runs the probe in a container of ours and gives its lines back: target → outcome.
-async fn probe(
-    world: &World,
-    image: &str,
-    network: &PlannedNetwork,
-    targets: &[String],
-) -> BTreeMap<String, String> {
-    let engine = &world.engine;
-    engine
-        .create_network(network, &world.labels("resident"))
-        .await
-        .unwrap();
-    let mut spec = world.spec(image, "resident");
-    spec.command = Some(probe_command());
-    spec.env.insert(PROBE.to_owned(), targets.join(" "));
-    spec.dns = vec![network.gateway];
-    engine
-        .create_container(
-            &network.name,
-            &spec,
-            &network.name,
-            Some(network.capability),
-            false,
-        )
-        .await
-        .unwrap();
-    engine.start(&network.name).await.unwrap();
-    docker_text(&["wait", &network.name]);
-    outcomes(&engine.logs(&network.name, 100).await.unwrap())
-}
+/// A process of the test's own, ended with it.
+struct Target(Child);
 
-fn outcomes(log: &str) -> BTreeMap<String, String> {
-    log.lines()
-        .filter_map(|line| line.rsplit_once("probe ")?.1.split_once(' '))
-        .map(|(target, outcome)| (target.to_owned(), outcome.to_owned()))
-        .collect()
-}
-
-/// A service of the engine's host on all its addresses.
-fn host_service() -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
-    let port = listener.local_addr().unwrap().port();
-    thread::spawn(move || for _ in listener.incoming() {});
-    port
-}
-
-#[tokio::test]
-async fn host_and_neighbours_are_out_of_reach_directly_and_through_the_gateway() {
-    let world = World::new("closed").await;
-    let engine = &world.engine;
-    let image = world.capability_image().await;
-    let planned = world.gateway();
-    ensure(engine, &world.project, &planned, &[]).await.unwrap();
-    let (mine, neighbour) = (world.network("mine", 1), world.network("neighbour", 2));
-
-    // A neighbour that serves.
-    engine
-        .create_network(&neighbour, &world.labels("resident"))
-        .await
-        .unwrap();
-    let mut spec = world.spec(&image, "resident");
-    spec.command = Some(capability::command());
-    spec.env
-        .insert(capability::SERVE.to_owned(), "x".to_owned());
-    engine
-        .create_container(
-            &neighbour.name,
-            &spec,
-            &neighbour.name,
-            Some(neighbour.capability),
-            false,
-        )
-        .await
-        .unwrap();
-    engine.start(&neighbour.name).await.unwrap();
-
-    // A service on the host, reached by the default bridge's address and by that of our own network's bridge.
-    let port = host_service();
-    let template = "{{(index .IPAM.Config 0).Subnet}}";
-    let default: Ipv4Net = docker_text(&["network", "inspect", "-f", template, "bridge"])
-        .parse()
-        .unwrap();
-    let host = default.hosts().next().unwrap();
-    let at = |address: Ipv4Addr, port: u16| SocketAddr::from((address, port)).to_string();
-    let on_host = at(host, port);
-    let on_bridge = at(mine.bridge, port);
-    let near = at(neighbour.capability, PORT);
-
-    // The same probe from where nothing is closed: the host service answers, and so does the neighbour to a container
-    // that is in its network.
-    let mark = format!("dev.selu.project={}", world.project);
-    let free = |name: &str, network: &str, target: &str| {
-        let name = format!("selu_{}_{name}", world.project);
-        let variable = format!("{PROBE}={target}");
-        let command = probe_command();
-        let mut args = vec![
-            "run",
-            "--name",
-            &name,
-            "--label",
-            &mark,
-            "--network",
-            network,
-        ];
-        args.extend(["-e", &variable, image.as_str()]);
-        args.extend(command.iter().map(String::as_str));
-        outcomes(&docker_text(&args))
-    };
-    assert_eq!(free("free", "bridge", &on_host)[&on_host], "open");
-    for attempt in 0.. {
-        let name = format!("beside{attempt}");
-        if free(&name, &neighbour.name, &near)[&near] == "open" {
-            break;
-        }
-        assert!(attempt < 20, "the neighbour never served");
-    }
-
-    let targets = [on_host, on_bridge, near];
-    let found = probe(&world, &image, &mine, &targets).await;
-    for target in &targets {
-        assert_ne!(found[target], "open", "{target}");
-    }
-
-    // Nor through the gateway, once it is attached to both and carries calls for both: it routes nothing and listens
-    // nowhere, not even at the engine's own ports.
-    for network in [&mine, &neighbour] {
-        attach(engine, &planned.name, network).await.unwrap();
-    }
-    let policy = world.policy(1, &[&mine, &neighbour]);
-    push_policy(engine, &planned.name, &policy).await.unwrap();
-    engine.remove_container(&mine.name).await.unwrap();
-    let mut targets = targets.to_vec();
-    targets.extend([53, 80, 443, PORT].map(|port| at(mine.gateway, port)));
-    targets.push(at(neighbour.gateway, PORT));
-    spec.command = Some(probe_command());
-    spec.env = BTreeMap::from([(PROBE.to_owned(), targets.join(" "))]);
-    spec.dns = vec![mine.gateway];
-    engine
-        .create_container(&mine.name, &spec, &mine.name, Some(mine.capability), false)
-        .await
-        .unwrap();
-    engine.start(&mine.name).await.unwrap();
-    docker_text(&["wait", &mine.name]);
-    let found = outcomes(&engine.logs(&mine.name, 100).await.unwrap());
-    for target in &targets {
-        assert_ne!(found[target], "open", "{target}");
-    }
-    assert_eq!(
-        found[&at(mine.gateway, PORT)],
-        "ConnectionRefused",
-        "the gateway is there"
-    );
-}
-
-#[tokio::test]
-async fn whoever_joins_a_network_never_gets_the_gateways_address() {
-    let world = World::new("range").await;
-    let engine = &world.engine;
-    let network = world.network("a", 1);
-    engine
-        .create_network(&network, &world.labels("resident"))
-        .await
-        .unwrap();
-    let mark = format!("dev.selu.project={}", world.project);
-    let mut given = Vec::new();
-    for number in 0..16 {
-        let name = format!("selu_{}_guest{number}", world.project);
-        let output = docker(&[
-            "run",
-            "-d",
-            "--name",
-            &name,
-            "--label",
-            &mark,
-            "-i",
-            "--network",
-            &network.name,
-            &world.image,
-            "gateway",
-            "hold",
-        ]);
-        if !output.status.success() {
-            break;
-        }
-        let found = engine.container(&name).await.unwrap().unwrap();
-        given.push(found.networks[&network.name].parse::<Ipv4Addr>().unwrap());
-    }
-    assert!(!given.is_empty() && given.len() < 16, "{given:?}");
-    for address in given {
-        assert!(network.dynamic_range().contains(&address), "{address}");
-        assert_ne!(address, network.gateway);
-    }
-}
-
-#[tokio::test]
-async fn an_images_volume_is_no_place_to_write_to() {
-    let world = World::new("declared").await;
-    let engine = &world.engine;
-    let base = world.capability_image().await;
-    let tag = format!("selu.local/{}/declared:1", world.project);
-    let dockerfile = format!(
-        "FROM {base}\nVOLUME /data\nENV A=1 SELU_X=2\nHEALTHCHECK CMD [\"/selu\"]\nLABEL some=thing\n"
-    );
-    let mut context = tar::Builder::new(Vec::new());
-    let mut header = tar::Header::new_ustar();
-    header.set_size(dockerfile.len() as u64);
-    header.set_mode(0o644);
-    context
-        .append_data(&mut header, "Dockerfile", dockerfile.as_bytes())
-        .unwrap();
-    let lines = std::sync::Mutex::new(Vec::new());
-    engine
-        .build(
-            context.into_inner().unwrap().into(),
-            "Dockerfile",
-            &tag,
-            &BTreeMap::from([("dev.selu.source".to_owned(), "sha256:00".to_owned())]),
-            &|line| lines.lock().unwrap().push(line.to_owned()),
-        )
-        .await
-        .unwrap();
-    assert!(!lines.lock().unwrap().is_empty(), "no progress was told");
-    let facts = engine.image(&tag).await.unwrap().unwrap();
-    assert_eq!(facts.volumes, ["/data"]);
-    assert_eq!(facts.labels["dev.selu.source"], "sha256:00");
-    assert_eq!(facts.digest, None);
-
-    let run = |name: &'static str, tmpfs: bool| {
-        let world = &world;
-        let facts = &facts;
-        let tag = &tag;
-        async move {
-            let name = format!("selu_{}_{name}", world.project);
-            let mut spec = world.spec(tag, "resident");
-            spec.command = Some(probe_command());
-            spec.env.insert(PROBE.to_owned(), "127.0.0.1:1".to_owned());
-            // The image sets the same: still ours.
-            spec.env.insert("SELU_X".to_owned(), "2".to_owned());
-            for label in facts.labels.keys() {
-                spec.labels.entry(label.clone()).or_default();
+impl Target {
+    /// Starts a listener, in a network namespace or on this host, and waits until it listens.
+    fn listen(namespace: Option<&str>, role: &str, addresses: &[String]) -> Self {
+        let mut command = match namespace {
+            Some(namespace) => {
+                let mut command = Command::new("ip");
+                command.args(["netns", "exec", namespace]).arg(probe_binary());
+                command
             }
-            if tmpfs {
-                let options = "ro,noexec,nosuid,nodev,size=65536,mode=0555";
-                spec.tmpfs = BTreeMap::from([("/data".to_owned(), options.to_owned())]);
-            } else {
-                spec.user = "0:0".to_owned();
-            }
-            world
-                .engine
-                .create_container(&name, &spec, "none", None, false)
-                .await
-                .unwrap();
-            world.engine.start(&name).await.unwrap();
-            docker_text(&["wait", &name]);
-            let found = world.engine.container(&name).await.unwrap().unwrap();
-            assert_eq!(found.spec, spec);
-            assert!(matches!(
-                found.state,
-                ContainerState::Exited { code: 0, .. }
-            ));
-            let log = world.engine.logs(&name, 100).await.unwrap();
-            (outcomes(&log)["write"].clone(), found.violations)
-        }
-    };
-    // Without the tmpfs it is writable, and that is told.
-    let (written, violations) = run("open", false).await;
-    assert_eq!(written, "Ok(())");
-    assert_eq!(violations, ["something else is mounted at /data"]);
-    let (written, violations) = run("closed", true).await;
-    assert!(written.starts_with("Err("), "{written}");
-    assert_eq!(violations, Vec::<String>::new());
+            None => Command::new(probe_binary()),
+        };
+        let mut child = command.arg(role).args(addresses).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "listening\n", "{role} {addresses:?}");
+        Self(child)
+    }
 }
 
-#[tokio::test]
-async fn a_spec_that_this_version_cannot_carry_out_is_refused() {
-    let world = World::new("unknown").await;
-    let mut spec = world.spec(&world.image, "resident");
-    spec.seccomp = "sha256:00".to_owned();
-    let name = format!("selu_{}_x", world.project);
-    let error = world
-        .engine
-        .create_container(&name, &spec, "none", None, false)
-        .await
-        .unwrap_err();
-    assert!(matches!(error, EngineError::Refused { .. }), "{error}");
-    assert!(
-        error.to_string().contains("seccomp profile sha256:00"),
-        "{error}"
-    );
-    assert!(world.engine.container(&name).await.unwrap().is_none());
+impl Drop for Target {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Our own "outside": a network namespace behind the host, at an address that no container network has.
+struct Outside;
+
+impl Outside {
+    const NAME: &str = "selu-test-out";
+    const HOST: &str = "198.51.100.1";
+    const ADDRESS: &str = "198.51.100.2";
+
+    fn new() -> Self {
+        let outside = Self;
+        Self::remove();
+        for arguments in [
+            format!("netns add {}", Self::NAME),
+            format!("link add selu-out0 type veth peer name eth0 netns {}", Self::NAME),
+            format!("addr add {}/24 dev selu-out0", Self::HOST),
+            "link set selu-out0 up".to_owned(),
+            format!("-n {} addr add {}/24 dev eth0", Self::NAME, Self::ADDRESS),
+            format!("-n {} link set eth0 up", Self::NAME),
+            format!("-n {} link set lo up", Self::NAME),
+            format!("-n {} route add default via {}", Self::NAME, Self::HOST),
+        ] {
+            run(Command::new("ip").args(arguments.split(' '))).expect(0);
+        }
+        outside
+    }
+
+    fn remove() {
+        run(Command::new("ip").args(["link", "del", "selu-out0"]));
+        run(Command::new("ip").args(["netns", "del", Self::NAME]));
+    }
+}
+
+impl Drop for Outside {
+    fn drop(&mut self) {
+        Self::remove();
+    }
+}
+
+/// Every address of this host but loopback, IPv4 and global or unique-local IPv6.
+fn host_addresses() -> Vec<IpAddr> {
+    let listed = run(Command::new("ip").args(["-json", "addr"])).expect(0).json();
+    let mut addresses = Vec::new();
+    for link in listed.as_array().unwrap() {
+        for address in link["addr_info"].as_array().unwrap() {
+            let ip: IpAddr = address["local"].as_str().unwrap().parse().unwrap();
+            if !ip.is_loopback() && address["scope"] == "global" {
+                addresses.push(ip);
+            }
+        }
+    }
+    addresses
+}
+
+fn endpoint(address: impl ToString, port: u16) -> Value {
+    json!({"address": address.to_string(), "port": port})
+}
+
+#[test]
+fn from_inside_a_none_container_nothing_answers_that_answers_elsewhere() {
+    const TCP: u16 = 4711;
+    const UDP: u16 = 4712;
+    let _outside = Outside::new();
+    let open = format!("selu-test-open-{}", std::process::id());
+    daemon::open_network(&open, "fd00:5e1:1::/64");
+
+    let project = TestProject::new("cut");
+    project.probe("a", "probe", &["serve"], "");
+    project.probe("a", "neighbour", &["serve"], "");
+    project.up();
+    let image = project.image("a", "probe");
+    let gateway = project.gateway();
+    let network = project.resident("a", "probe", 1);
+
+    let everywhere = |address: &str| vec![address.to_owned()];
+    let _targets = [
+        Target::listen(None, "listen-tcp", &everywhere(&format!("[::]:{TCP}"))),
+        Target::listen(None, "listen-udp", &everywhere(&format!("[::]:{UDP}"))),
+        Target::listen(Some(Outside::NAME), "listen-tcp", &everywhere(&format!("0.0.0.0:{TCP}"))),
+        Target::listen(Some(Outside::NAME), "listen-udp", &[format!("0.0.0.0:{UDP}"), "0.0.0.0:53".to_owned()]),
+    ];
+
+    let mut targets = vec![
+        ("outside by TCP".to_owned(), "tcp", endpoint(Outside::ADDRESS, TCP), "bridge"),
+        ("outside by UDP".to_owned(), "udp", endpoint(Outside::ADDRESS, UDP), "bridge"),
+        ("an outside resolver".to_owned(), "udp", endpoint(Outside::ADDRESS, 53), "bridge"),
+    ];
+    for address in host_addresses() {
+        let from = if address.is_ipv6() { open.as_str() } else { "bridge" };
+        targets.push((format!("host at {address} by TCP"), "tcp", endpoint(address, TCP), from));
+        targets.push((format!("host at {address} by UDP"), "udp", endpoint(address, UDP), from));
+    }
+    let neighbour = project.resident("a", "neighbour", 1);
+    let settings = &daemon::inspect(&neighbour)["NetworkSettings"]["Networks"][&neighbour];
+    let address = settings["IPAddress"].as_str().unwrap().to_owned();
+    targets.push(("neighbour's gRPC port".to_owned(), "tcp", endpoint(address, 50051), neighbour.as_str()));
+    assert!(targets.iter().any(|(name, ..)| name.contains(":")), "the host has an IPv6 address to try: {targets:?}");
+
+    for (name, tool, arguments, from) in &targets {
+        let free = daemon::unrestricted(&image, from, tool, arguments);
+        if name.starts_with("neighbour") {
+            // A gRPC server waits for its client to speak first: connecting is the answer.
+            assert_eq!(free["ok"], true, "{name} answers elsewhere: {free}");
+        } else {
+            assert!(free["value"].as_str().is_some_and(|text| !text.is_empty()), "{name} answers elsewhere: {free}");
+        }
+        let cut = call(&gateway, &network, tool, arguments);
+        assert_eq!(cut["ok"], false, "{name} answers from inside: {cut}");
+    }
+
+    // The addresses of its own network: the bridge's, which the host does not have, and the gateway's.
+    let inside = daemon::inspect_network(&network);
+    let bridge = inside["IPAM"]["Config"][0]["Gateway"].as_str().unwrap().to_owned();
+    let own = &daemon::inspect(&gateway)["NetworkSettings"]["Networks"][&network];
+    let gateway_address = own["IPAddress"].as_str().unwrap().to_owned();
+    for address in [&bridge, &gateway_address] {
+        for port in [TCP, 22, 53, 80, 443, 2375, 2376, 50051] {
+            let cut = call(&gateway, &network, "tcp", &endpoint(address, port));
+            assert_eq!(cut["ok"], false, "{address}:{port} answers from inside");
+        }
+        let cut = call(&gateway, &network, "udp", &endpoint(address, 53));
+        assert_eq!(cut["ok"], false, "a resolver answers from inside");
+    }
+    daemon::remove_network(&open);
+}
+
+#[test]
+fn no_name_is_resolved_from_inside_a_none_container() {
+    let project = TestProject::new("dns");
+    project.probe("a", "probe", &["serve"], "");
+    project.probe("a", "neighbour", &["serve"], "");
+    project.up();
+    let gateway = project.gateway();
+    let network = project.resident("a", "probe", 1);
+    // On a network with a neighbour the engine's resolver answers: the same probe gets an address there.
+    let neighbour = project.resident("a", "neighbour", 1);
+    let name = json!({"name": neighbour});
+    let free = daemon::unrestricted(&project.image("a", "probe"), &neighbour, "resolve", &name);
+    assert_eq!(free["ok"], true, "{free}");
+    for name in [neighbour.as_str(), "host.docker.internal", "gateway.docker.internal", "example.com", "localhost.localdomain"] {
+        let cut = call(&gateway, &network, "resolve", &json!({"name": name}));
+        assert_eq!(cut["ok"], false, "{name}: {cut}");
+    }
+}
+
+#[test]
+fn nothing_listens_on_the_host_for_a_capability() {
+    let listening = || {
+        let listed = run(Command::new("ss").args(["-Hltun"])).expect(0).stdout;
+        let mut sockets: Vec<String> =
+            listed.lines().filter_map(|line| line.split_whitespace().nth(4)).map(str::to_owned).collect();
+        sockets.sort();
+        sockets
+    };
+    let _target = Target::listen(None, "listen-tcp", &["127.0.0.1:4713".to_owned()]);
+    let before = listening();
+    assert!(before.iter().any(|socket| socket.ends_with(":4713")), "a listener is seen: {before:?}");
+    let project = TestProject::new("listen");
+    project.probe("a", "probe", &["serve"], "");
+    project.up();
+    let grpc: Vec<String> = listening().into_iter().filter(|socket| socket.ends_with(":50051")).collect();
+    assert_eq!(grpc, Vec::<String>::new());
+    for name in [project.gateway(), project.resident("a", "probe", 1)] {
+        let ports = &daemon::inspect(&name)["NetworkSettings"]["Ports"];
+        assert!(ports.is_null() || ports.as_object().unwrap().values().all(Value::is_null), "{name}: {ports}");
+    }
 }

@@ -8,18 +8,11 @@
     reason = "what helpers of tests cannot do fails the test"
 )]
 
-mod call;
 mod capability;
 mod contract;
-mod daemon;
 mod drift;
 mod gateway;
-mod hardening;
 mod hold;
-mod isolation;
-mod local_user;
-mod main_job;
-mod messages;
-mod project;
+mod networks;
 mod volumes;
 mod world;

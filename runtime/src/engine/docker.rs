@@ -7,6 +7,8 @@ mod credentials;
 mod find;
 mod readback;
 mod streams;
+#[cfg(test)]
+mod tests;
 mod view;
 
 pub use find::{Surroundings, connect, connect_in};
@@ -19,6 +21,7 @@ pub struct Docker {
     address: String,
     /// Docker's own configuration, for registry credentials (product.md 20).
     config: Option<std::path::PathBuf>,
+    limits: call::Limits,
 }
 
 impl Docker {

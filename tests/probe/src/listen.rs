@@ -48,7 +48,10 @@ fn on_each<S: Send + 'static>(
 ) -> ExitCode {
     let mut threads = Vec::new();
     for address in addresses {
-        let bound = address.parse().map_err(std::io::Error::other).and_then(bind);
+        let bound = address
+            .parse()
+            .map_err(std::io::Error::other)
+            .and_then(bind);
         match bound {
             Ok(socket) => {
                 let serve = serve.clone();

@@ -1,6 +1,10 @@
 //! A capability for tests. As `probe serve` it is a well-behaved server whose tools say what the container can reach,
 //! read and write; the other roles fail in one chosen way each, or listen where a probe should arrive.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "its output is its purpose")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "its output is its purpose"
+)]
 
 mod listen;
 mod tools;
@@ -11,8 +15,8 @@ use std::time::Duration;
 
 use selu_proto::v1::capability_server::{Capability, CapabilityServer};
 use selu_proto::v1::{
-    ArtifactChunk, DownloadOutputArtifactRequest, HealthRequest, HealthResponse, InvokeChunk, InvokeRequest,
-    InvokeResponse, UploadInputArtifactChunk, UploadInputArtifactResponse,
+    ArtifactChunk, DownloadOutputArtifactRequest, HealthRequest, HealthResponse, InvokeChunk,
+    InvokeRequest, InvokeResponse, UploadInputArtifactChunk, UploadInputArtifactResponse,
 };
 use tonic::{Request, Response, Status, Streaming};
 
@@ -57,7 +61,11 @@ fn main() -> ExitCode {
 }
 
 fn serve(address: Ipv4Addr, ready: bool) -> ExitCode {
-    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+    {
         Ok(runtime) => runtime,
         Err(error) => {
             eprintln!("probe: {error}");
@@ -69,7 +77,9 @@ fn serve(address: Ipv4Addr, ready: bool) -> ExitCode {
         .max_decoding_message_size(selu_proto::MAX_MESSAGE_BYTES)
         .max_encoding_message_size(2 * selu_proto::MAX_MESSAGE_BYTES);
     let served = runtime.block_on(
-        tonic::transport::Server::builder().add_service(service).serve(SocketAddr::from((address, selu_proto::PORT))),
+        tonic::transport::Server::builder()
+            .add_service(service)
+            .serve(SocketAddr::from((address, selu_proto::PORT))),
     );
     match served {
         Ok(()) => ExitCode::SUCCESS,
@@ -85,7 +95,8 @@ struct Probe {
 }
 
 type Answer<T> = Result<Response<T>, Status>;
-type Stream<T> = std::pin::Pin<Box<dyn tonic::codegen::tokio_stream::Stream<Item = Result<T, Status>> + Send>>;
+type Stream<T> =
+    std::pin::Pin<Box<dyn tonic::codegen::tokio_stream::Stream<Item = Result<T, Status>> + Send>>;
 
 #[tonic::async_trait]
 impl Capability for Probe {
@@ -95,21 +106,41 @@ impl Capability for Probe {
     async fn invoke(&self, request: Request<InvokeRequest>) -> Answer<InvokeResponse> {
         let request = request.into_inner();
         let object = |bytes: &[u8]| serde_json::from_slice::<serde_json::Value>(bytes);
-        let (Ok(arguments), Ok(config)) = (object(&request.args_json), object(&request.config_json)) else {
-            return Err(Status::invalid_argument("args_json and config_json must be JSON"));
+        let (Ok(arguments), Ok(config)) =
+            (object(&request.args_json), object(&request.config_json))
+        else {
+            return Err(Status::invalid_argument(
+                "args_json and config_json must be JSON",
+            ));
         };
-        let outcome = tokio::task::spawn_blocking(move || tools::call(&request.tool_name, &arguments, &config)).await;
+        let outcome = tokio::task::spawn_blocking(move || {
+            tools::call(&request.tool_name, &arguments, &config)
+        })
+        .await;
         let response = match outcome {
-            Ok(Ok(result)) => InvokeResponse { result_json: result.to_string().into_bytes(), error: String::new() },
-            Ok(Err(error)) => InvokeResponse { result_json: Vec::new(), error },
+            Ok(Ok(result)) => InvokeResponse {
+                result_json: result.to_string().into_bytes(),
+                error: String::new(),
+            },
+            Ok(Err(error)) => InvokeResponse {
+                result_json: Vec::new(),
+                error,
+            },
             Err(error) => return Err(Status::internal(error.to_string())),
         };
         Ok(Response::new(response))
     }
 
     async fn healthcheck(&self, _: Request<HealthRequest>) -> Answer<HealthResponse> {
-        let message = if self.ready { "" } else { "the probe is never ready" };
-        Ok(Response::new(HealthResponse { ready: self.ready, message: message.to_owned() }))
+        let message = if self.ready {
+            ""
+        } else {
+            "the probe is never ready"
+        };
+        Ok(Response::new(HealthResponse {
+            ready: self.ready,
+            message: message.to_owned(),
+        }))
     }
 
     async fn stream_invoke(&self, _: Request<InvokeRequest>) -> Answer<Self::StreamInvokeStream> {

@@ -16,54 +16,88 @@ pub(crate) fn call(tool: &str, arguments: &Value, config: &Value) -> Result<Valu
         "tcp" => Ok(tcp(address(arguments)?)),
         "udp" => Ok(udp(address(arguments)?)),
         "resolve" => Ok(resolve(text(arguments, "name")?)),
-        "write" => {
-            Ok(outcome(std::fs::write(text(arguments, "path")?, text(arguments, "content")?).map(|()| json!(null))))
-        }
-        "read" => Ok(outcome(std::fs::read_to_string(text(arguments, "path")?).map(Value::from))),
+        "write" => Ok(outcome(
+            std::fs::write(text(arguments, "path")?, text(arguments, "content")?)
+                .map(|()| json!(null)),
+        )),
+        "read" => Ok(outcome(
+            std::fs::read_to_string(text(arguments, "path")?).map(Value::from),
+        )),
         "directory" => Ok(outcome(directory(text(arguments, "path")?))),
         "device" => Ok(outcome(
-            rustix::fs::open(text(arguments, "path")?, rustix::fs::OFlags::RDWR, rustix::fs::Mode::empty())
-                .map(|_| json!(null))
-                .map_err(Into::into),
+            rustix::fs::open(
+                text(arguments, "path")?,
+                rustix::fs::OFlags::RDWR,
+                rustix::fs::Mode::empty(),
+            )
+            .map(|_| json!(null))
+            .map_err(Into::into),
         )),
         "family" => Ok(family(arguments)),
-        "environment" => Ok(std::env::vars().map(|(name, value)| (name, Value::from(value))).collect()),
+        "environment" => Ok(std::env::vars()
+            .map(|(name, value)| (name, Value::from(value)))
+            .collect()),
         "digests" => Ok(digests(config)),
         "echo_secret" => Err(format!("upstream said: {config}")),
-        "exit" => std::process::exit(arguments["code"].as_i64().and_then(|code| code.try_into().ok()).unwrap_or(1)),
-        "large" => Ok(Value::from("x".repeat(usize::try_from(arguments["bytes"].as_u64().unwrap_or(0)).unwrap_or(0)))),
+        "exit" => std::process::exit(
+            arguments["code"]
+                .as_i64()
+                .and_then(|code| code.try_into().ok())
+                .unwrap_or(1),
+        ),
+        "large" => Ok(Value::from("x".repeat(
+            usize::try_from(arguments["bytes"].as_u64().unwrap_or(0)).unwrap_or(0),
+        ))),
         other => Err(format!("unknown tool: {other}")),
     }
 }
 
 /// The list; with credentials it holds one more tool, whose description proves by digests what arrived.
 fn list(config: &Value) -> Value {
-    let object =
-        |properties: Value, required: Value| json!({"type": "object", "properties": properties, "required": required});
-    let endpoint =
-        object(json!({"address": {"type": "string"}, "port": {"type": "integer"}}), json!(["address", "port"]));
+    let object = |properties: Value, required: Value| json!({"type": "object", "properties": properties, "required": required});
+    let endpoint = object(
+        json!({"address": {"type": "string"}, "port": {"type": "integer"}}),
+        json!(["address", "port"]),
+    );
     let file = object(json!({"path": {"type": "string"}}), json!(["path"]));
     let code = object(json!({"code": {"type": "integer"}}), json!([]));
     let tool = |name: &str, description: &str, schema: Value, policy: &str| json!({"name": name, "description": description, "input_schema": schema, "recommended_policy": policy});
     let mut tools = vec![
-        tool("udp", "Sends a datagram and waits for its echo.", endpoint.clone(), "ask"),
+        tool(
+            "udp",
+            "Sends a datagram and waits for its echo.",
+            endpoint.clone(),
+            "ask",
+        ),
         tool("tcp", "Connects and reads a greeting.", endpoint, "ask"),
         tool("read", "Reads a file.", file, "allow"),
         json!({"name": "exit", "description": "Ends the server.", "input_schema": code}),
     ];
     if config.as_object().is_some_and(|config| !config.is_empty()) {
-        tools.push(tool("received", &format!("Received {}", digests(config)), object(json!({}), json!([])), "allow"));
+        tools.push(tool(
+            "received",
+            &format!("Received {}", digests(config)),
+            object(json!({}), json!([])),
+            "allow",
+        ));
     }
     Value::from(tools)
 }
 
 fn text<'a>(arguments: &'a Value, name: &str) -> Result<&'a str, String> {
-    arguments[name].as_str().ok_or_else(|| format!("missing argument {name}"))
+    arguments[name]
+        .as_str()
+        .ok_or_else(|| format!("missing argument {name}"))
 }
 
 fn address(arguments: &Value) -> Result<SocketAddr, String> {
-    let ip: IpAddr = text(arguments, "address")?.parse().map_err(|error| format!("address: {error}"))?;
-    let port = arguments["port"].as_u64().and_then(|port| u16::try_from(port).ok()).ok_or("missing argument port")?;
+    let ip: IpAddr = text(arguments, "address")?
+        .parse()
+        .map_err(|error| format!("address: {error}"))?;
+    let port = arguments["port"]
+        .as_u64()
+        .and_then(|port| u16::try_from(port).ok())
+        .ok_or("missing argument port")?;
     Ok(SocketAddr::new(ip, port))
 }
 
@@ -75,17 +109,23 @@ fn outcome(result: std::io::Result<Value>) -> Value {
 }
 
 fn tcp(target: SocketAddr) -> Value {
-    outcome(TcpStream::connect_timeout(&target, PATIENCE).and_then(|mut stream| {
-        stream.set_read_timeout(Some(PATIENCE))?;
-        let mut greeting = [0; 64];
-        let length = stream.read(&mut greeting).unwrap_or(0);
-        Ok(Value::from(String::from_utf8_lossy(&greeting[..length])))
-    }))
+    outcome(
+        TcpStream::connect_timeout(&target, PATIENCE).and_then(|mut stream| {
+            stream.set_read_timeout(Some(PATIENCE))?;
+            let mut greeting = [0; 64];
+            let length = stream.read(&mut greeting).unwrap_or(0);
+            Ok(Value::from(String::from_utf8_lossy(&greeting[..length])))
+        }),
+    )
 }
 
 fn udp(target: SocketAddr) -> Value {
     let exchange = || {
-        let any: SocketAddr = if target.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0u16; 8], 0).into() };
+        let any: SocketAddr = if target.is_ipv4() {
+            ([0, 0, 0, 0], 0).into()
+        } else {
+            ([0u16; 8], 0).into()
+        };
         let socket = UdpSocket::bind(any)?;
         socket.set_read_timeout(Some(PATIENCE))?;
         socket.send_to(b"probe", target)?;
@@ -97,7 +137,11 @@ fn udp(target: SocketAddr) -> Value {
 }
 
 fn resolve(name: &str) -> Value {
-    outcome((name, 0).to_socket_addrs().map(|found| found.map(|address| address.ip().to_string()).collect()))
+    outcome(
+        (name, 0)
+            .to_socket_addrs()
+            .map(|found| found.map(|address| address.ip().to_string()).collect()),
+    )
 }
 
 fn directory(path: &str) -> std::io::Result<Value> {
@@ -111,9 +155,15 @@ fn directory(path: &str) -> std::io::Result<Value> {
 
 /// Opens a socket of a raw address family, such as 16 for netlink or 40 for vsock.
 fn family(arguments: &Value) -> Value {
-    let number = arguments["family"].as_u64().and_then(|number| u16::try_from(number).ok()).unwrap_or(0);
-    let opened =
-        rustix::net::socket(rustix::net::AddressFamily::from_raw(number), rustix::net::SocketType::DGRAM, None);
+    let number = arguments["family"]
+        .as_u64()
+        .and_then(|number| u16::try_from(number).ok())
+        .unwrap_or(0);
+    let opened = rustix::net::socket(
+        rustix::net::AddressFamily::from_raw(number),
+        rustix::net::SocketType::DGRAM,
+        None,
+    );
     outcome(opened.map(|_| json!(null)).map_err(Into::into))
 }
 
@@ -121,10 +171,18 @@ fn family(arguments: &Value) -> Value {
 fn digests(config: &Value) -> Value {
     let hex = |value: &Value| {
         let digest = Sha256::digest(value.as_str().unwrap_or_default());
-        digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+        digest
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect::<String>()
     };
     config
         .as_object()
-        .map(|object| object.iter().map(|(name, value)| (name.clone(), Value::from(hex(value)))).collect())
+        .map(|object| {
+            object
+                .iter()
+                .map(|(name, value)| (name.clone(), Value::from(hex(value))))
+                .collect()
+        })
         .unwrap_or_default()
 }

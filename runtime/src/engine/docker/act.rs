@@ -23,7 +23,7 @@ use futures_util::{Stream, StreamExt};
 use selu_compiler::plan::{ContainerSpec, PlannedNetwork, label};
 
 use super::Docker;
-use super::call::{ACT, LOOK, NEXT, plain, refused, timeout};
+use super::call::{plain, refused, timeout};
 use super::create::{self, NO_NETWORK};
 use super::credentials;
 use super::streams::Process;
@@ -55,7 +55,7 @@ impl Engine for Docker {
         let looking = self
             .api
             .inspect_network(plain(&call, name)?, None::<InspectNetworkOptions>);
-        match self.call(&call, LOOK, looking).await {
+        match self.call(&call, self.limits.look, looking).await {
             Ok(_) => {
                 return Err(EngineError::Conflict {
                     call,
@@ -85,7 +85,7 @@ impl Engine for Docker {
             labels: Some(hash_map(labels)),
             ..NetworkCreateRequest::default()
         };
-        self.call(&call, ACT, self.api.create_network(request))
+        self.call(&call, self.limits.act, self.api.create_network(request))
             .await?;
         Ok(())
     }
@@ -93,7 +93,7 @@ impl Engine for Docker {
     async fn remove_network(&self, name: &str) -> EngineResult<()> {
         let call = format!("remove network {name}");
         let removing = self.api.remove_network(plain(&call, name)?);
-        gone_is_done(self.call(&call, ACT, removing).await)
+        gone_is_done(self.call(&call, self.limits.act, removing).await)
     }
 
     async fn connect(&self, network: &str, container: &str, address: Ipv4Addr) -> EngineResult<()> {
@@ -103,7 +103,7 @@ impl Engine for Docker {
             endpoint_config: Some(create::endpoint(Some(address))),
         };
         let connecting = self.api.connect_network(plain(&call, network)?, request);
-        let error = match self.call(&call, ACT, connecting).await {
+        let error = match self.call(&call, self.limits.act, connecting).await {
             Ok(()) => return Ok(()),
             Err(error @ EngineError::Refused { .. }) => error,
             Err(error) => return Err(error),
@@ -125,7 +125,7 @@ impl Engine for Docker {
             force: Some(true),
         };
         let disconnecting = self.api.disconnect_network(plain(&call, network)?, request);
-        match self.call(&call, ACT, disconnecting).await {
+        match self.call(&call, self.limits.act, disconnecting).await {
             Err(EngineError::Refused { message, .. })
                 if message.contains("is not connected to") =>
             {
@@ -145,7 +145,7 @@ impl Engine for Docker {
         };
         // The engine answers with the one that exists, whoever made it.
         let volume = self
-            .call(&call, ACT, self.api.create_volume(request))
+            .call(&call, self.limits.act, self.api.create_volume(request))
             .await?;
         let key = label::PROJECT;
         if volume.labels.get(key) == labels.get(key) && volume.options.is_empty() {
@@ -162,7 +162,7 @@ impl Engine for Docker {
         let removing = self
             .api
             .remove_volume(plain(&call, name)?, None::<RemoveVolumeOptions>);
-        gone_is_done(self.call(&call, ACT, removing).await)
+        gone_is_done(self.call(&call, self.limits.act, removing).await)
     }
 
     async fn seed_volume(
@@ -194,7 +194,11 @@ impl Engine for Docker {
             .name(&helper)
             .build();
         let created = self
-            .call(&call, ACT, self.api.create_container(Some(options), body))
+            .call(
+                &call,
+                self.limits.act,
+                self.api.create_container(Some(options), body),
+            )
             .await;
         self.remove_container(&helper).await?;
         created.map(|_| ())
@@ -213,15 +217,19 @@ impl Engine for Docker {
         let options = CreateContainerOptionsBuilder::default()
             .name(plain(&call, name)?)
             .build();
-        self.call(&call, ACT, self.api.create_container(Some(options), body))
-            .await?;
+        self.call(
+            &call,
+            self.limits.act,
+            self.api.create_container(Some(options), body),
+        )
+        .await?;
         Ok(())
     }
 
     async fn start(&self, name: &str) -> EngineResult<()> {
         let call = format!("start container {name}");
         let starting = self.api.start_container(plain(&call, name)?, None);
-        match self.call(&call, ACT, starting).await {
+        match self.call(&call, self.limits.act, starting).await {
             Err(EngineError::Refused {
                 call,
                 status,
@@ -243,20 +251,20 @@ impl Engine for Docker {
         let seconds = i32::try_from(grace.as_secs()).unwrap_or(i32::MAX);
         let options = StopContainerOptionsBuilder::default().t(seconds).build();
         let stopping = self.api.stop_container(plain(&call, name)?, Some(options));
-        self.call(&call, ACT + grace, stopping).await
+        self.call(&call, self.limits.act + grace, stopping).await
     }
 
     async fn remove_container(&self, name: &str) -> EngineResult<()> {
         let call = format!("remove container {name}");
         let name = plain(&call, name)?;
-        let give_up = tokio::time::Instant::now() + ACT;
+        let give_up = tokio::time::Instant::now() + self.limits.act;
         loop {
             let options = RemoveContainerOptionsBuilder::default()
                 .force(true)
                 .v(true)
                 .build();
             let removing = self.api.remove_container(name, Some(options));
-            match self.call(&call, ACT, removing).await {
+            match self.call(&call, self.limits.act, removing).await {
                 // Someone else's removal is under way: it is gone when it is gone.
                 Err(EngineError::Refused { message, .. })
                     if message.contains("already in progress")
@@ -273,7 +281,7 @@ impl Engine for Docker {
         let call = format!("remove container {id}");
         let options = RemoveContainerOptionsBuilder::default().v(true).build();
         let removing = self.api.remove_container(plain(&call, id)?, Some(options));
-        match self.call(&call, ACT, removing).await {
+        match self.call(&call, self.limits.act, removing).await {
             Err(EngineError::Refused { status: 409, .. }) => Ok(false),
             other => gone_is_done(other).map(|()| true),
         }
@@ -283,7 +291,7 @@ impl Engine for Docker {
         let call = format!("update container {name}");
         let body = create::update(&call, spec)?;
         let updating = self.api.update_container(plain(&call, name)?, body);
-        self.call(&call, ACT, updating).await
+        self.call(&call, self.limits.act, updating).await
     }
 
     async fn exec(&self, container: &str, user: &str, command: &[String]) -> EngineResult<Pipe> {
@@ -298,14 +306,14 @@ impl Engine for Docker {
             ..CreateExecOptions::default()
         };
         let creating = self.api.create_exec(plain(&call, container)?, options);
-        let id = self.call(&call, ACT, creating).await?.id;
+        let id = self.call(&call, self.limits.act, creating).await?.id;
         let options = StartExecOptions {
             detach: false,
             tty: false,
             output_capacity: Some(OUTPUT_CAPACITY),
         };
         let starting = self.api.start_exec(&id, Some(options));
-        match self.call(&call, ACT, starting).await? {
+        match self.call(&call, self.limits.act, starting).await? {
             StartExecResults::Attached { output, input } => {
                 Ok(self.pipe(call, Process::Exec(id), output, input))
             }
@@ -327,7 +335,7 @@ impl Engine for Docker {
         let attaching = self
             .api
             .attach_container(plain(&call, container)?, Some(options));
-        let streams = self.call(&call, ACT, attaching).await?;
+        let streams = self.call(&call, self.limits.act, attaching).await?;
         let process = Process::Container(container.to_owned());
         Ok(self.pipe(call, process, streams.output, streams.input))
     }
@@ -345,7 +353,11 @@ impl Engine for Docker {
         let removing =
             self.api
                 .remove_image(plain(&call, reference)?, None::<RemoveImageOptions>, None);
-        match self.call(&call, ACT, removing).await.map(|_| ()) {
+        match self
+            .call(&call, self.limits.act, removing)
+            .await
+            .map(|_| ())
+        {
             Err(EngineError::Refused { status: 409, .. }) => Ok(()),
             other => gone_is_done(other),
         }
@@ -416,11 +428,11 @@ impl Docker {
     ) -> EngineResult<()> {
         let mut stream = std::pin::pin!(stream);
         loop {
-            match tokio::time::timeout(NEXT, stream.next()).await {
+            match tokio::time::timeout(self.limits.next, stream.next()).await {
                 Ok(Some(Ok(piece))) => each(&piece),
-                Ok(Some(Err(error))) => return Err(self.failure(call, NEXT, error)),
+                Ok(Some(Err(error))) => return Err(self.failure(call, self.limits.next, error)),
                 Ok(None) => return Ok(()),
-                Err(_) => return Err(timeout(call, NEXT)),
+                Err(_) => return Err(timeout(call, self.limits.next)),
             }
         }
     }

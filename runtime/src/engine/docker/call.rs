@@ -8,17 +8,32 @@ use bollard::errors::Error;
 use super::Docker;
 use crate::engine::{EngineError, EngineResult};
 
-/// For listing and inspecting.
-pub(super) const LOOK: Duration = Duration::from_secs(20);
+/// How long each kind of call may take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// To say that it is there.
+    pub(super) ping: Duration,
+    /// Listing and inspecting.
+    pub(super) look: Duration,
+    /// Creating, starting, connecting and removing.
+    pub(super) act: Duration,
+    /// One answer of a registry through the engine.
+    pub(super) registry: Duration,
+    /// The next piece of a stream: a pull, a load, a build.
+    pub(super) next: Duration,
+}
 
-/// For creating, starting, connecting and removing.
-pub(super) const ACT: Duration = Duration::from_secs(60);
-
-/// For one answer of a registry through the engine.
-pub(super) const REGISTRY: Duration = Duration::from_secs(60);
-
-/// For the next piece of a stream: a pull, a load, a build, a log.
-pub(super) const NEXT: Duration = Duration::from_secs(300);
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            ping: Duration::from_secs(10),
+            look: Duration::from_secs(20),
+            act: Duration::from_secs(60),
+            registry: Duration::from_secs(60),
+            next: Duration::from_secs(300),
+        }
+    }
+}
 
 impl Docker {
     /// Runs one call within its limit; both name it in their errors.

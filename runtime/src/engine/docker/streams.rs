@@ -15,7 +15,6 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::io::StreamReader;
 
 use super::Docker;
-use super::call::LOOK;
 use crate::engine::{EngineError, EngineResult, Pipe};
 
 /// How much of standard error is kept.
@@ -61,7 +60,8 @@ impl Docker {
                     call: call.clone(),
                     message: "its streams were given up".to_owned(),
                 })?;
-                let message = end.map_err(|error| docker.failure(&call, LOOK, error))?;
+                let message =
+                    end.map_err(|error| docker.failure(&call, docker.limits.look, error))?;
                 let code = docker.exit_code(&call, &process).await?;
                 Ok((code, message))
             }),
@@ -73,12 +73,18 @@ impl Docker {
         loop {
             let (running, code) = match process {
                 Process::Exec(id) => {
-                    let found = self.call(call, LOOK, self.api.inspect_exec(id)).await?;
+                    let found = self
+                        .call(call, self.limits.look, self.api.inspect_exec(id))
+                        .await?;
                     (found.running, found.exit_code)
                 }
                 Process::Container(name) => {
                     let found = self
-                        .call(call, LOOK, self.api.inspect_container(name, None))
+                        .call(
+                            call,
+                            self.limits.look,
+                            self.api.inspect_container(name, None),
+                        )
                         .await?;
                     let state = found.state.unwrap_or_default();
                     (state.running, state.exit_code)

@@ -17,7 +17,7 @@ use selu_compiler::observed::{
 use selu_compiler::plan::label;
 
 use super::Docker;
-use super::call::{LOOK, REGISTRY, plain, timeout};
+use super::call::{plain, timeout};
 use super::{credentials, readback};
 use crate::engine::{EngineError, EngineResult, EngineView};
 
@@ -32,18 +32,18 @@ impl EngineView for Docker {
     async fn observe(&self, project: &str, wanted_names: &[String]) -> EngineResult<Observed> {
         let (engine, summaries, networks, volumes) = tokio::try_join!(
             self.facts(),
-            self.call("list containers", LOOK, async {
+            self.call("list containers", self.limits.look, async {
                 let all = ListContainersOptionsBuilder::default().all(true).build();
                 self.api.list_containers(Some(all)).await
             }),
             self.call(
                 "list networks",
-                LOOK,
+                self.limits.look,
                 self.api.list_networks(None::<ListNetworksOptions>)
             ),
             self.call(
                 "list volumes",
-                LOOK,
+                self.limits.look,
                 self.api.list_volumes(None::<ListVolumesOptions>)
             ),
         )?;
@@ -100,7 +100,10 @@ impl EngineView for Docker {
     async fn image(&self, reference: &str) -> EngineResult<Option<ImageFacts>> {
         let call = format!("inspect image {reference}");
         let plain = plain(&call, reference)?;
-        let answer = match self.call(&call, LOOK, self.api.inspect_image(plain)).await {
+        let answer = match self
+            .call(&call, self.limits.look, self.api.inspect_image(plain))
+            .await
+        {
             Ok(answer) => answer,
             Err(EngineError::NotFound { .. }) => return Ok(None),
             Err(error) => return Err(error),
@@ -131,7 +134,7 @@ impl EngineView for Docker {
         let plain = plain(&call, &name)?;
         let credentials = credentials::of_registry(&call, self.config.as_deref(), registry).await?;
         let asking = self.api.inspect_registry_image(plain, credentials);
-        match self.call(&call, REGISTRY, asking).await {
+        match self.call(&call, self.limits.registry, asking).await {
             Ok(answer) => match answer.descriptor.digest {
                 Some(digest) => Ok(Some(digest)),
                 None => Err(EngineError::Protocol {
@@ -147,7 +150,7 @@ impl EngineView for Docker {
     async fn container(&self, name: &str) -> EngineResult<Option<ObservedContainer>> {
         let call = format!("inspect container {name}");
         let inspecting = self.api.inspect_container(plain(&call, name)?, None);
-        let answer = match self.call(&call, LOOK, inspecting).await {
+        let answer = match self.call(&call, self.limits.look, inspecting).await {
             Ok(answer) => answer,
             Err(EngineError::NotFound { .. }) => return Ok(None),
             Err(error) => return Err(error),
@@ -166,10 +169,10 @@ impl EngineView for Docker {
         let mut stream = self.api.logs(plain(&call, name)?, Some(options));
         let mut text = Vec::new();
         loop {
-            let piece = match tokio::time::timeout(LOOK, stream.next()).await {
+            let piece = match tokio::time::timeout(self.limits.look, stream.next()).await {
                 Ok(Some(Ok(piece))) => piece,
                 Ok(None) => break,
-                Ok(Some(Err(error))) => match self.failure(&call, LOOK, error) {
+                Ok(Some(Err(error))) => match self.failure(&call, self.limits.look, error) {
                     EngineError::Refused {
                         status: 501,
                         message,
@@ -181,7 +184,7 @@ impl EngineView for Docker {
                     }
                     other => return Err(other),
                 },
-                Err(_) => return Err(timeout(&call, LOOK)),
+                Err(_) => return Err(timeout(&call, self.limits.look)),
             };
             match piece {
                 LogOutput::StdOut { message }
@@ -197,8 +200,8 @@ impl EngineView for Docker {
 impl Docker {
     async fn facts(&self) -> EngineResult<EngineFacts> {
         let (version, info) = tokio::try_join!(
-            self.call("ask for the version", LOOK, self.api.version()),
-            self.call("ask for information", LOOK, self.api.info()),
+            self.call("ask for the version", self.limits.look, self.api.version()),
+            self.call("ask for information", self.limits.look, self.api.info()),
         )?;
         let podman = version
             .components
@@ -230,7 +233,11 @@ impl Docker {
             .map(|(name, id)| async move {
                 let call = format!("inspect container {name}");
                 match self
-                    .call(&call, LOOK, self.api.inspect_container(&id, None))
+                    .call(
+                        &call,
+                        self.limits.look,
+                        self.api.inspect_container(&id, None),
+                    )
                     .await
                 {
                     Ok(answer) => Ok(Some((name, call, answer))),
@@ -273,7 +280,10 @@ impl Docker {
             return Ok(ImageConfig::default());
         };
         let call = format!("inspect image {id}");
-        match self.call(&call, LOOK, self.api.inspect_image(id)).await {
+        match self
+            .call(&call, self.limits.look, self.api.inspect_image(id))
+            .await
+        {
             Ok(answer) => Ok(answer.config.unwrap_or_default()),
             Err(EngineError::NotFound { .. }) => Ok(ImageConfig::default()),
             Err(error) => Err(error),
