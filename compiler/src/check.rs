@@ -3,6 +3,7 @@
 mod agent;
 mod capability;
 pub mod credential;
+mod cron;
 pub mod discovered;
 pub mod image;
 pub mod network;

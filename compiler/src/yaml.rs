@@ -53,7 +53,8 @@ impl Document {
         let span = match (&found.node.data, found.key) {
             (Data::Scalar(_), _) => found.node.span,
             (_, Some(key)) => key,
-            (Data::Map(entries), None) => entries
+            (Data::Map(map), None) => map
+                .entries()
                 .first()
                 .map_or(found.node.span, |entry| entry.key_span),
             (Data::List(_), None) => found.node.span,
@@ -91,9 +92,8 @@ impl Document {
         };
         for token in tokens(pointer) {
             let next = match &found.node.data {
-                Data::Map(entries) => entries
-                    .iter()
-                    .find(|entry| entry.key == token)
+                Data::Map(map) => map
+                    .get(&token)
                     .map(|entry| (&entry.value, Some(entry.key_span))),
                 Data::List(items) => token
                     .parse::<usize>()
@@ -169,10 +169,7 @@ fn field_path(root: &Node, pointer: &str) -> String {
             data => {
                 push_key(&mut path, &token);
                 node = match data {
-                    Some(Data::Map(entries)) => entries
-                        .iter()
-                        .find(|entry| entry.key == token)
-                        .map(|entry| &entry.value),
+                    Some(Data::Map(map)) => map.get(&token).map(|entry| &entry.value),
                     _ => None,
                 };
             }

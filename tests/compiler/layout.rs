@@ -97,6 +97,23 @@ fn links_within_the_root_are_followed_and_others_are_errors() {
 }
 
 #[test]
+fn the_folders_of_the_layout_themselves_may_not_lead_out() {
+    let fixture = Fixture::new(PROJECT);
+    symlink("/usr", fixture.root().join("capabilities")).unwrap();
+    let agent = fixture.root().join("agents/helper");
+    fs::rename(agent.join("capabilities"), fixture.root().join("elsewhere")).unwrap();
+    symlink("/usr", agent.join("capabilities")).unwrap();
+    symlink("/etc/hostname", fixture.root().join("selu.toml")).unwrap();
+    assert_eq!(
+        fixture.lines(),
+        ["agents/helper/capabilities", "capabilities", "selu.toml"]
+            .map(|name| format!("{name}:0:0 error bad-symlink"))
+    );
+    let file = Fixture::new([("agents", "")]);
+    assert_eq!(file.lines(), ["agents:0:0 error not-a-regular-file"]);
+}
+
+#[test]
 fn a_pipe_in_the_place_of_a_file_is_an_error_and_is_not_waited_for() {
     let fixture = Fixture::new([("manifest.yaml", WEATHER)]);
     let made = std::process::Command::new("mkfifo")

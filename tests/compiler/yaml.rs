@@ -318,3 +318,13 @@ fn numbers_that_json_cannot_hold_are_errors_and_rewritten_ones_warnings() {
     assert_eq!(schema("18446744073709551615"), Vec::<String>::new());
     assert_eq!(schema("-0.5"), Vec::<String>::new());
 }
+
+#[test]
+fn many_findings_in_one_mapping_are_all_placed() {
+    let fields: String = (0..3_000)
+        .map(|index| format!("zzzzz{index}: 1\n"))
+        .collect();
+    let found = check(&fields);
+    assert_eq!(found.len(), 3_000);
+    assert_eq!(found[2_999], "3002:1 warning unknown-field");
+}

@@ -32,7 +32,10 @@ pub(super) fn read(root: &Utf8Path) -> SourceSet {
     };
     set.kind = root_kind(&mut reader);
     let top = Utf8Path::new("");
-    if set.kind.is_some() && reader.exists(SETTINGS) {
+    if set.kind.is_some()
+        && reader.exists(SETTINGS)
+        && reader.is_folder(Utf8Path::new(SETTINGS)).is_some()
+    {
         set.settings = reader.text(Utf8Path::new(SETTINGS));
     }
     match set.kind {
@@ -105,6 +108,15 @@ fn folders(reader: &mut Reader, parent: impl AsRef<Utf8Path>) -> Vec<Utf8PathBuf
     if !reader.exists(parent.as_str()) {
         return Vec::new();
     }
+    match reader.is_folder(parent) {
+        Some(true) => {}
+        Some(false) => {
+            let message = "a file stands where a folder is expected";
+            reader.finding(&codes::NOT_A_FILE, parent, message);
+            return Vec::new();
+        }
+        None => return Vec::new(),
+    }
     let mut folders = Vec::new();
     for item in reader.list(parent) {
         let path = parent.join(&item.name);
@@ -125,7 +137,12 @@ fn agent(reader: &mut Reader, path: Utf8PathBuf) -> AgentFolder {
     let items = reader.list(&path);
     let agent = required(reader, &path, &items, AGENT);
     let prompts = prompts(reader, &path, &items, "agent");
-    let capabilities = capabilities(reader, &path);
+    // A link that leads astray is not among the items, and was reported with them.
+    let capabilities = if items.iter().any(|item| item.name == CAPABILITIES) {
+        capabilities(reader, &path)
+    } else {
+        Vec::new()
+    };
     AgentFolder {
         path,
         agent,

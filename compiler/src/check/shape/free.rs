@@ -31,7 +31,8 @@ impl Walk<'_> {
                 }
                 Value::Sequence(filled)
             }
-            Data::Map(entries) => {
+            Data::Map(map) => {
+                let entries = map.entries();
                 let mut filled = Mapping::with_capacity(entries.len());
                 for entry in entries {
                     let length = self.push(&entry.key);
