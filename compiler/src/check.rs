@@ -3,9 +3,11 @@
 mod agent;
 mod capability;
 pub mod credential;
+mod cron;
 pub mod discovered;
 pub mod image;
 pub mod network;
+mod parallel;
 mod place;
 pub mod schema;
 mod settings;
@@ -20,8 +22,9 @@ use camino::Utf8Path;
 use crate::diag::codes::agent as codes;
 use crate::diag::{Diagnostic, Place, Severity};
 use crate::model::{Agent, InstanceKey, Origin, Project, Routing, ToolSource};
-use crate::source::{RootKind, SourceSet};
+use crate::source::{CapabilityFolder, RootKind, SourceSet};
 use agent::Shared;
+use capability::Outcome;
 use settings::Tools;
 
 /// The outcome of a check.
@@ -41,12 +44,25 @@ pub fn check(sources: &SourceSet) -> Checked {
         .as_ref()
         .map(|file| settings::check(file, &mut diagnostics))
         .unwrap_or_default();
-    let outcomes = sources.capabilities.iter().map(capability::check).collect();
+    // Capabilities are most of the work, and independent of each other.
+    let folders: Vec<&CapabilityFolder> = sources
+        .agents
+        .iter()
+        .flat_map(|agent| &agent.capabilities)
+        .chain(&sources.capabilities)
+        .collect();
+    let mut outcomes = parallel::map(&folders, |folder| capability::check(folder)).into_iter();
+    let own: Vec<Vec<Outcome>> = sources
+        .agents
+        .iter()
+        .map(|agent| outcomes.by_ref().take(agent.capabilities.len()).collect())
+        .collect();
+    let shared = outcomes.collect();
     let mut ids = HashMap::new();
     let agents = if sources.kind == Some(RootKind::Capability) {
-        nameless(outcomes, &mut ids, &mut diagnostics)
+        nameless(shared, &mut ids, &mut diagnostics)
     } else {
-        agents(sources, outcomes, &mut ids, &mut diagnostics)
+        agents(sources, own, shared, &mut ids, &mut diagnostics)
     };
     settings.targets(&instances(&ids, &agents), &mut diagnostics);
     diagnostics
@@ -71,15 +87,16 @@ type Ids = HashMap<String, Vec<String>>;
 
 fn agents(
     sources: &SourceSet,
-    outcomes: Vec<capability::Outcome>,
+    own: Vec<Vec<Outcome>>,
+    shared: Vec<Outcome>,
     ids: &mut Ids,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> BTreeMap<String, Agent> {
-    let mut shared = Shared::new(outcomes, diagnostics);
+    let mut shared = Shared::new(shared, diagnostics);
     let mut first: HashMap<String, Place> = HashMap::new();
     let mut agents = BTreeMap::new();
-    for folder in &sources.agents {
-        let draft = agent::read(folder);
+    for (folder, own) in sources.agents.iter().zip(own) {
+        let draft = agent::read(folder, own);
         if let Some(first) = first.get(&draft.id) {
             diagnostics.push(
                 Diagnostic::new(
@@ -102,7 +119,7 @@ fn agents(
 
 /// L1: a capability that is compiled alone lives under the nameless agent.
 fn nameless(
-    outcomes: Vec<capability::Outcome>,
+    outcomes: Vec<Outcome>,
     ids: &mut Ids,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> BTreeMap<String, Agent> {

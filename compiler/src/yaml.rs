@@ -10,6 +10,8 @@ mod guard;
 pub mod node;
 pub mod scalar;
 
+use std::borrow::Cow;
+
 use camino::{Utf8Path, Utf8PathBuf};
 
 pub use guard::{MAX_BYTES, MAX_DEPTH, MAX_NODES};
@@ -51,7 +53,8 @@ impl Document {
         let span = match (&found.node.data, found.key) {
             (Data::Scalar(_), _) => found.node.span,
             (_, Some(key)) => key,
-            (Data::Map(entries), None) => entries
+            (Data::Map(map), None) => map
+                .entries()
                 .first()
                 .map_or(found.node.span, |entry| entry.key_span),
             (Data::List(_), None) => found.node.span,
@@ -89,9 +92,8 @@ impl Document {
         };
         for token in tokens(pointer) {
             let next = match &found.node.data {
-                Data::Map(entries) => entries
-                    .iter()
-                    .find(|entry| entry.key == token)
+                Data::Map(map) => map
+                    .get(&token)
                     .map(|entry| (&entry.value, Some(entry.key_span))),
                 Data::List(items) => token
                     .parse::<usize>()
@@ -119,11 +121,14 @@ struct Found<'a> {
 }
 
 /// The reference tokens of a JSON pointer, unescaped.
-fn tokens(pointer: &str) -> impl Iterator<Item = String> + '_ {
-    pointer
-        .split('/')
-        .skip(1)
-        .map(|token| token.replace("~1", "/").replace("~0", "~"))
+fn tokens(pointer: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    pointer.split('/').skip(1).map(|token| {
+        if token.contains('~') {
+            Cow::Owned(token.replace("~1", "/").replace("~0", "~"))
+        } else {
+            Cow::Borrowed(token)
+        }
+    })
 }
 
 /// A key as a JSON pointer's reference token.
@@ -164,10 +169,7 @@ fn field_path(root: &Node, pointer: &str) -> String {
             data => {
                 push_key(&mut path, &token);
                 node = match data {
-                    Some(Data::Map(entries)) => entries
-                        .iter()
-                        .find(|entry| entry.key == token)
-                        .map(|entry| &entry.value),
+                    Some(Data::Map(map)) => map.get(&token).map(|entry| &entry.value),
                     _ => None,
                 };
             }

@@ -3,6 +3,11 @@
 //! `oracle.json` holds verdicts of other implementations on schemas, `expect.json` the findings that each agent must
 //! have. Here the leaf checks are called on values that `serde_yaml` reads; the compiler as a whole has its own test.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "in a test a corpus that is not as expected should stop it at the place"
+)]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 

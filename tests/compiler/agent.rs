@@ -237,6 +237,114 @@ fn steps_name_earlier_steps_and_declared_credentials() {
         check_agent(&format!(
             "{HEAD}install_steps:\n  - {{id: a, type: input}}\n  - {{id: a, type: test}}\n"
         )),
-        ["5:10 error duplicate-step"]
+        ["5:10 error duplicate-entry"]
     );
+}
+
+#[test]
+fn the_agent_of_the_format_documents_compiles() {
+    let agent = "\
+id: bring-shopping
+name: Bring Shopping Assistant
+routing: inline
+session:
+  trigger: mention
+  idle_timeout_minutes: 30
+memory:
+  policy: none
+  top_k: 0
+";
+    let manifest = "\
+id: bring-shopping
+class: tool
+image: selu-cap-bring-shopping:latest
+
+tool_source: dynamic
+discovery_tool_name: list_tools
+tools: []
+
+credentials:
+  - name: MAIL
+    scope: user
+    required: true
+    description: \"Bring account email\"
+";
+    let fixture = Fixture::new([
+        ("agent.yaml", agent),
+        ("agent.md", "You shop.\n"),
+        ("capabilities/bring-shopping/manifest.yaml", manifest),
+        (
+            "capabilities/bring-shopping/container/Dockerfile",
+            "FROM scratch\n",
+        ),
+    ]);
+    assert_eq!(
+        fixture.lines(),
+        ["capabilities/bring-shopping/manifest.yaml:3:8 warning image-latest"]
+    );
+    assert!(fixture.check().project.is_some());
+}
+
+#[test]
+fn an_empty_prompt_counts_as_none() {
+    let fixture = Fixture::new(PROJECT);
+    fixture.write("agents/helper/agent.md", b" \n");
+    assert_eq!(
+        fixture.lines(),
+        ["agents/helper/agent.yaml:1:5 warning agent-without-prompt"]
+    );
+}
+
+#[test]
+fn schedules_parse() {
+    let schedule = |cron: &str| {
+        format!("{HEAD}automation:\n  schedules:\n    - {{id: a, cron_expression: \"{cron}\"}}\n")
+    };
+    for good in [
+        "0 0 7 * * *",
+        "*/10 * * * * *",
+        "0 30 7,19 1-15/2 JAN,mar MON-FRI",
+        "0 0 0 1 1 ?",
+        "59 59 23 31 12 7",
+    ] {
+        assert_eq!(check_agent(&schedule(good)), Vec::<String>::new(), "{good}");
+    }
+    for bad in [
+        "",
+        "0 7 * * *",
+        "0 0 7 * * * *",
+        "60 0 7 * * *",
+        "0 0 24 * * *",
+        "0 0 7 0 * *",
+        "0 0 7 * 13 *",
+        "0 0 7 * * 8",
+        "0 0 7-3 * * *",
+        "0 */0 * * * *",
+        "0 0 x * * *",
+        "0 0 7 * FOO *",
+        "0 0 , * * *",
+        "? 0 7 * * *",
+    ] {
+        assert_eq!(
+            check_agent(&schedule(bad)),
+            ["5:32 error bad-cron-expression"],
+            "{bad}"
+        );
+    }
+}
+
+#[test]
+fn the_examples_of_this_repository_compile() {
+    let examples = crate::fixture::repository().join("examples");
+    let mut seen = 0;
+    for entry in examples.read_dir_utf8().unwrap() {
+        let path = entry.unwrap().into_path();
+        if path.join("selu.toml").is_file() {
+            let checked = selu_compiler::check::check(&selu_compiler::source::read(&path));
+            let found = crate::fixture::lines(&checked);
+            assert!(checked.project.is_some(), "{path}: {found:?}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 0);
 }

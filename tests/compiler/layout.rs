@@ -45,6 +45,17 @@ fn a_wrong_directory_is_an_error_that_says_what_was_looked_for() {
 }
 
 #[test]
+fn a_folder_of_a_project_names_the_project_above_it() {
+    let fixture = Fixture::new(PROJECT);
+    let inside = source::read(&fixture.root().join("agents"));
+    let help = inside.findings[0].help.clone().unwrap();
+    assert!(
+        help.starts_with("there is a project above it, in /"),
+        "{help}"
+    );
+}
+
+#[test]
 fn a_project_whose_agents_are_gone_says_so() {
     let fixture = Fixture::new([("selu.toml", "[project]\nname = \"demo\"\n")]);
     assert_eq!(fixture.lines(), ["agents:0:0 warning no-agents"]);
@@ -94,6 +105,23 @@ fn links_within_the_root_are_followed_and_others_are_errors() {
         ["dangling", "out", "round", "self"]
             .map(|name| format!("agents/helper/capabilities/{name}:0:0 error bad-symlink"))
     );
+}
+
+#[test]
+fn the_folders_of_the_layout_themselves_may_not_lead_out() {
+    let fixture = Fixture::new(PROJECT);
+    symlink("/usr", fixture.root().join("capabilities")).unwrap();
+    let agent = fixture.root().join("agents/helper");
+    fs::rename(agent.join("capabilities"), fixture.root().join("elsewhere")).unwrap();
+    symlink("/usr", agent.join("capabilities")).unwrap();
+    symlink("/etc/hostname", fixture.root().join("selu.toml")).unwrap();
+    assert_eq!(
+        fixture.lines(),
+        ["agents/helper/capabilities", "capabilities", "selu.toml"]
+            .map(|name| format!("{name}:0:0 error bad-symlink"))
+    );
+    let file = Fixture::new([("agents", "")]);
+    assert_eq!(file.lines(), ["agents:0:0 error not-a-regular-file"]);
 }
 
 #[test]

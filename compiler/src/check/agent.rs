@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::capability::{self, Outcome};
 use super::place::{self, Nearest};
 use super::shape::{self, Unknown};
-use super::steps;
+use super::{cron, steps};
 use crate::diag::codes::{agent as codes, layout};
 use crate::diag::{Diagnostic, Place, Severity};
 use crate::model::agent::RawAgent;
@@ -23,18 +23,18 @@ pub(super) struct Draft<'a> {
     /// agent.yaml, where it can be read.
     file: Option<(Document, RawAgent)>,
     /// Its own capabilities.
-    pub(super) own: Vec<Outcome>,
-    pub(super) findings: Vec<Diagnostic>,
+    own: Vec<Outcome>,
+    findings: Vec<Diagnostic>,
 }
 
-/// Reads one folder with its own capabilities.
-pub(super) fn read(folder: &AgentFolder) -> Draft<'_> {
+/// Reads one folder, whose own capabilities are checked already.
+pub(super) fn read(folder: &AgentFolder, own: Vec<Outcome>) -> Draft<'_> {
     let mut draft = Draft {
         folder,
         id: folder.path.file_name().unwrap_or_default().to_owned(),
         place: super::whole(&folder.path),
         file: None,
-        own: folder.capabilities.iter().map(capability::check).collect(),
+        own,
         findings: Vec::new(),
     };
     let Some(file) = &folder.agent else {
@@ -138,13 +138,9 @@ impl Draft<'_> {
                 found.insert(&outcome.id, outcome);
             }
             steps::check(document, raw, &found, &mut mine);
-            let is_prompt = |file: &SourceFile| file.path.file_name() == Some("agent.md");
-            if !found.is_empty() && !folder.prompts.iter().any(is_prompt) {
-                mine.push(Diagnostic::new(
-                    &layout::NO_PROMPT,
-                    place,
-                    "the agent has capabilities and no agent.md, which is its system prompt",
-                ));
+            schedules(document, raw, &mut mine);
+            if !found.is_empty() {
+                mine.extend(prompt(folder, place));
             }
         }
         ids.insert(id, found.keys().map(|id| (*id).to_owned()).collect());
@@ -168,6 +164,53 @@ impl Draft<'_> {
             prompts: capability::prompts(&folder.prompts),
             capabilities: capabilities?,
         })
+    }
+}
+
+/// A5: an agent that has tools needs to be told what for.
+fn prompt(folder: &AgentFolder, place: Place) -> Option<Diagnostic> {
+    let is_prompt = |file: &&SourceFile| file.path.file_name() == Some("agent.md");
+    let message = match folder.prompts.iter().find(is_prompt) {
+        Some(file) if !file.text.trim().is_empty() => return None,
+        Some(_) => "the agent has capabilities and its system prompt agent.md is empty",
+        None => "the agent has capabilities and no agent.md, which is its system prompt",
+    };
+    Some(Diagnostic::new(&layout::NO_PROMPT, place, message))
+}
+
+/// A2, and ids that are written twice.
+fn schedules(document: &Document, raw: &RawAgent, findings: &mut Vec<Diagnostic>) {
+    let schedules = raw
+        .automation
+        .iter()
+        .flat_map(|automation| automation.schedules.iter().flatten().enumerate());
+    let mut ids: HashMap<&str, usize> = HashMap::new();
+    for (index, schedule) in schedules {
+        let Some(schedule) = schedule else { continue };
+        let at = |index: usize, field: &str| {
+            document.place(&format!("/automation/schedules/{index}/{field}"))
+        };
+        if let Some(id) = schedule.id.as_deref() {
+            if let Some(first) = ids.get(id) {
+                findings.push(
+                    Diagnostic::new(
+                        &codes::DUPLICATE_ENTRY,
+                        at(index, "id"),
+                        format!("there are two schedules `{id}`"),
+                    )
+                    .related(at(*first, "id"), "the first one"),
+                );
+            } else {
+                ids.insert(id, index);
+            }
+        }
+        if let Some(Err(reason)) = schedule.cron_expression.as_deref().map(cron::check) {
+            findings.push(Diagnostic::new(
+                &codes::BAD_CRON,
+                at(index, "cron_expression"),
+                reason,
+            ));
+        }
     }
 }
 

@@ -1,18 +1,20 @@
 //! manifest.yaml: Raw → [`Capability`] (section 2).
 
+mod limits;
+mod tools;
+
 use std::collections::{BTreeMap, HashMap};
 
 use camino::Utf8Path;
 
 use super::shape::{self, Unknown};
-use super::{credential, image, network, place, schema, tool};
-use crate::diag::codes::{manifest as codes, tools as tool_codes, yaml as yaml_codes};
-use crate::diag::{Diagnostic, Place, Severity};
-use crate::model::capability::{RawCapability, RawCredential, RawResources, RawToolSource};
-use crate::model::tool::RawTool;
+use super::{credential, image, network, place};
+use crate::diag::codes::manifest as codes;
+use crate::diag::{Code, Diagnostic, Place, Problem, Severity};
+use crate::model::capability::{RawCapability, RawCredential, RawNetwork, RawSharing};
 use crate::model::{
-    Capability, Class, Credential, CredentialScope, Filesystem, ImageReference, Limits, Network,
-    NetworkMode, Policy, Prompt, Sharing, SharingMode, Tool, ToolSource, schemas,
+    Capability, Class, Credential, CredentialScope, Filesystem, ImageReference, Network,
+    NetworkMode, Prompt, Sharing, SharingMode, schemas,
 };
 use crate::source::{CapabilityFolder, SourceFile, text_hash};
 use crate::yaml::{self, Document};
@@ -145,7 +147,7 @@ impl Check<'_> {
         image
     }
 
-    fn sharing(&mut self, raw: crate::model::capability::RawSharing) -> Option<Sharing> {
+    fn sharing(&mut self, raw: RawSharing) -> Option<Sharing> {
         let mode = self.or("/sharing/mode", raw.mode, SharingMode::Exclusive);
         let max_concurrent = self.or("/sharing/max_concurrent", raw.max_concurrent, 1);
         let idle = self.or(
@@ -209,129 +211,7 @@ impl Check<'_> {
         }
     }
 
-    fn tools(
-        &mut self,
-        source: Option<RawToolSource>,
-        discovery_tool: Option<String>,
-        raw: Option<Vec<Option<RawTool>>>,
-    ) -> Option<ToolSource> {
-        let source = self.or("/tool_source", source, RawToolSource::Manifest);
-        if let Some(name) = &discovery_tool {
-            if source == Some(RawToolSource::Manifest) {
-                self.push_key(
-                    "/discovery_tool_name",
-                    &codes::NO_EFFECT,
-                    "`discovery_tool_name` has no effect without `tool_source: dynamic`",
-                );
-            }
-            // Its full name reaches no model, so only what makes it invalid counts.
-            let problems = tool::name(&self.id, name);
-            let errors = problems
-                .into_iter()
-                .filter(|problem| problem.code.severity == Severity::Error)
-                .collect();
-            self.lift("/discovery_tool_name", errors);
-        }
-        let discovery_tool = self.or(
-            "/discovery_tool_name",
-            discovery_tool,
-            "list_tools".to_owned(),
-        );
-        let raw = raw.unwrap_or_default();
-        if source == Some(RawToolSource::Dynamic) && !raw.is_empty() {
-            self.push_key(
-                "/tools",
-                &codes::DYNAMIC_WITH_TOOLS,
-                format!(
-                    "`tool_source: dynamic` excludes static tools, and there are {}",
-                    raw.len()
-                ),
-            );
-        }
-        let mut names: HashMap<String, usize> = HashMap::new();
-        let mut tools = Vec::with_capacity(raw.len());
-        for (index, raw) in raw.into_iter().enumerate() {
-            let Some(raw) = raw else { continue };
-            if let Some(name) = &raw.name {
-                // Capability ids hold no underscore, so a name that is unique here is unique for the model too (T2).
-                if let Some(first) = names.get(name) {
-                    let first = self.document.place(&format!("/tools/{first}/name"));
-                    let finding = Diagnostic::new(
-                        &codes::DUPLICATE_TOOL,
-                        self.document.place(&format!("/tools/{index}/name")),
-                        format!("there are two tools named `{name}`"),
-                    )
-                    .related(first, "the first one");
-                    self.findings.push(finding);
-                } else {
-                    names.insert(name.clone(), index);
-                }
-            }
-            tools.extend(self.tool(index, raw));
-        }
-        tools.sort_by(|a, b| a.name.cmp(&b.name));
-        match source? {
-            RawToolSource::Manifest => Some(ToolSource::Static(tools)),
-            RawToolSource::Dynamic => Some(ToolSource::Dynamic {
-                discovery_tool: discovery_tool?,
-            }),
-        }
-    }
-
-    fn tool(&mut self, index: usize, raw: RawTool) -> Option<Tool> {
-        let base = format!("/tools/{index}");
-        let at = |field: &str| format!("{base}/{field}");
-        if let Some(name) = &raw.name {
-            self.lift(&at("name"), tool::name(&self.id, name));
-        }
-        if raw
-            .description
-            .as_ref()
-            .is_some_and(|text| text.trim().is_empty())
-        {
-            self.push(
-                &at("description"),
-                &tool_codes::DESCRIPTION_EMPTY,
-                "the description is empty; the model reads it to know what the tool does",
-            );
-        }
-        if let Some(input_schema) = &raw.input_schema {
-            self.lift(&at("input_schema"), schema::schema(input_schema));
-        }
-        // T1: true without a recommendation means ask, and nothing at all means block.
-        let recommended = match (raw.recommended_policy, raw.requires_confirmation) {
-            (Some(policy), Some(confirm)) if confirm != (policy == Policy::Ask) => {
-                self.push(
-                    &at("requires_confirmation"),
-                    &codes::POLICY_DISAGREES,
-                    format!(
-                        "`requires_confirmation: {confirm}` disagrees with `recommended_policy: {policy}`, which wins"
-                    ),
-                );
-                policy
-            }
-            (Some(policy), _) => policy,
-            (None, Some(true)) => Policy::Ask,
-            (None, _) => Policy::Block,
-        };
-        let origin = self.document.place(&at("name")).origin;
-        Some(Tool {
-            name: raw.name?,
-            description: raw.description?,
-            input_schema: raw.input_schema?,
-            recommended: (raw.recommended_policy.is_some()
-                || raw.requires_confirmation == Some(true))
-            .then_some(recommended),
-            terminal_on_success: self.or(
-                &at("terminal_on_success"),
-                raw.terminal_on_success,
-                false,
-            )?,
-            origin: Some(origin),
-        })
-    }
-
-    fn network(&mut self, raw: crate::model::capability::RawNetwork) -> Option<Network> {
+    fn network(&mut self, raw: RawNetwork) -> Option<Network> {
         let written = raw.hosts.unwrap_or_default();
         let whole_list = written.iter().all(Option::is_some)
             && self.or("/network/hosts", Some(()), ()).is_some();
@@ -399,36 +279,7 @@ impl Check<'_> {
         credentials
     }
 
-    fn limits(&mut self, raw: &RawResources) -> Option<Limits> {
-        let nano_cpus = match raw.max_cpu_fraction {
-            Some(_) => self.nano_cpus("/resources/max_cpu_fraction"),
-            None => self.or("/resources/max_cpu_fraction", None, 500_000_000),
-        };
-        Some(Limits {
-            memory_mb: self.or("/resources/max_memory_mb", raw.max_memory_mb, 128)?,
-            nano_cpus: nano_cpus?,
-            cpu_seconds: self.or("/resources/max_cpu_seconds", raw.max_cpu_seconds, 30)?,
-            pids: self.or("/resources/pids_limit", raw.pids_limit, 64)?,
-        })
-    }
-
-    /// R5: from the written digits, never through a float.
-    fn nano_cpus(&mut self, pointer: &str) -> Option<u64> {
-        let text = self.document.at(pointer)?.scalar()?.text.clone();
-        let nano = nano_cpus(&text);
-        if nano.is_none() {
-            let finding = Diagnostic::new(
-                &yaml_codes::NUMBER_FORM,
-                self.document.place(pointer),
-                format!("{text} has more than nine digits after the point"),
-            )
-            .help("a billionth of a core is the smallest part there is");
-            self.findings.push(finding);
-        }
-        nano
-    }
-
-    fn lift(&mut self, base: &str, problems: Vec<crate::diag::Problem>) {
+    fn lift(&mut self, base: &str, problems: Vec<Problem>) {
         let document = self.document;
         self.findings.extend(
             problems
@@ -437,39 +288,15 @@ impl Check<'_> {
         );
     }
 
-    fn push(
-        &mut self,
-        pointer: &str,
-        code: &'static crate::diag::Code,
-        message: impl Into<String>,
-    ) {
+    fn push(&mut self, pointer: &str, code: &'static Code, message: impl Into<String>) {
         let place = self.document.place(pointer);
         self.findings.push(Diagnostic::new(code, place, message));
     }
 
-    fn push_key(
-        &mut self,
-        pointer: &str,
-        code: &'static crate::diag::Code,
-        message: impl Into<String>,
-    ) {
+    fn push_key(&mut self, pointer: &str, code: &'static Code, message: impl Into<String>) {
         let place = self.document.key_place(pointer);
         self.findings.push(Diagnostic::new(code, place, message));
     }
-}
-
-/// Billionths of a core of a plain decimal; `None` if it has finer parts.
-fn nano_cpus(text: &str) -> Option<u64> {
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    let fraction = fraction.trim_end_matches('0');
-    if fraction.len() > 9 {
-        return None;
-    }
-    let padded = format!("{fraction:0<9}");
-    let whole: u64 = whole.parse().ok()?;
-    whole
-        .checked_mul(1_000_000_000)?
-        .checked_add(padded.parse().ok()?)
 }
 
 /// Prompt files by name (A5).
@@ -486,24 +313,4 @@ pub(super) fn prompts(files: &[SourceFile]) -> BTreeMap<String, Prompt> {
             (name.to_owned(), prompt)
         })
         .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::nano_cpus;
-
-    #[test]
-    fn cores_become_integers_without_rounding() {
-        for (text, nano) in [
-            ("0.57", Some(570_000_000)),
-            ("0.1", Some(100_000_000)),
-            ("2", Some(2_000_000_000)),
-            ("1.50", Some(1_500_000_000)),
-            ("0.123456789", Some(123_456_789)),
-            ("0.1234567891", None),
-            ("0.12345678900", Some(123_456_789)),
-        ] {
-            assert_eq!(nano_cpus(text), nano, "{text}");
-        }
-    }
 }

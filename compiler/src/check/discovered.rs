@@ -342,7 +342,7 @@ impl<'a> Item<'a> {
             .at_key(pointer);
             let near = KNOWN
                 .iter()
-                .find(|known| strsim::osa_distance(known, key) <= 2);
+                .find(|known| key.len() < 40 && strsim::osa_distance(known, key) <= 2);
             if let Some(near) = near {
                 problem = problem.help(format!("`{near}` may be meant"));
             }

@@ -9,6 +9,7 @@ mod keyword;
 mod lint;
 mod meta;
 mod pointer;
+mod regex;
 mod root;
 mod walk;
 
@@ -30,6 +31,9 @@ pub const NODES_MAX: usize = 10_000;
 
 /// Bytes of compact JSON.
 pub const BYTES_MAX: usize = 1024 * 1024;
+
+/// Bytes of one compiled regular expression.
+const REGEX_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// Results are remembered for schemas up to this many values: the same few occur thousands of times in a project.
 const REMEMBERED_NODES_MAX: usize = 500;
@@ -75,10 +79,13 @@ fn check(value: &Value) -> Vec<Problem> {
     };
     let walk = Walk::over(value, draft);
     let mut problems = meta::problems(value, &walk);
-    problems.extend(walk.references());
-    problems.extend(walk.regexes());
+    let references = walk.references();
+    if references.is_empty() {
+        problems.extend(root::refuses_objects(value, &walk));
+    }
+    problems.extend(references);
+    problems.extend(regex::problems(&walk));
     problems.extend(lint::enums(&walk));
-    problems.extend(root::refuses_objects(value, &walk));
     let sound = problems.is_empty();
     problems.extend(lint::keywords(&walk));
     problems.extend(lint::required(&walk));
@@ -113,6 +120,11 @@ fn build(value: &Value, draft: Draft) -> Result<(), Problem> {
 /// How schemas are read everywhere: the stated draft, nothing fetched, formats not asserted, regular expressions within
 /// bounds.
 pub(crate) fn options(draft: Draft) -> jsonschema::ValidationOptions<'static> {
+    with_regex_bytes(draft, REGEX_BYTES_MAX)
+}
+
+/// The same with another bound on the size of one compiled regular expression.
+fn with_regex_bytes(draft: Draft, bytes: usize) -> jsonschema::ValidationOptions<'static> {
     jsonschema::options()
         .with_draft(draft)
         .offline()
@@ -120,8 +132,8 @@ pub(crate) fn options(draft: Draft) -> jsonschema::ValidationOptions<'static> {
         .with_pattern_options(
             jsonschema::PatternOptions::fancy_regex()
                 .backtrack_limit(100_000)
-                .size_limit(4 * 1024 * 1024)
-                .dfa_size_limit(4 * 1024 * 1024),
+                .size_limit(bytes)
+                .dfa_size_limit(bytes),
         )
 }
 

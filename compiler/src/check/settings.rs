@@ -12,7 +12,7 @@ use crate::diag::{Diagnostic, Place};
 use crate::model::settings::RawSettings;
 use crate::model::{InstanceKey, Origin, Settings, is_id, schemas};
 use crate::source::SourceFile;
-use crate::yaml::node::{Data, Entry, Node, Span};
+use crate::yaml::node::{Data, Entry, Map, Node, Span};
 use crate::yaml::scalar::{Kind, Scalar};
 use crate::yaml::{Document, escape};
 
@@ -230,16 +230,25 @@ impl Outcome {
         instances: &HashMap<InstanceKey, Tools<'_>>,
         findings: &mut Vec<Diagnostic>,
     ) {
+        // A suggestion looks at every name there is; many of them would take long and help nobody.
+        const SUGGESTIONS: usize = 20;
+        let mut suggestions = 0;
         for Target {
             instance,
             tool,
             place,
         } in &self.targets
         {
+            let known = |wanted: bool| {
+                instances
+                    .keys()
+                    .filter(move |_| wanted)
+                    .map(InstanceKey::as_str)
+            };
             let (message, near) = match (instances.get(instance), tool) {
                 (None, _) => (
                     format!("there is no instance `{instance}`"),
-                    nearest(instance.as_str(), instances.keys().map(InstanceKey::as_str)),
+                    nearest(instance.as_str(), known(suggestions < SUGGESTIONS)),
                 ),
                 (Some(Tools::Static(tools)), Some(tool)) if !tools.contains(&tool.as_str()) => (
                     format!("`{instance}` has no tool `{tool}`"),
@@ -248,6 +257,7 @@ impl Outcome {
                 _ => continue,
             };
             let finding = Diagnostic::new(&codes::NOT_AN_INSTANCE, place.clone(), message);
+            suggestions += 1;
             findings.push(match near {
                 Some(near) => finding.help(format!("did you mean `{near}`?")),
                 None => finding,
@@ -266,7 +276,7 @@ fn table_data(table: &DeTable<'_>, lines: &Lines<'_>) -> Data {
         })
         .collect();
     entries.sort_by_key(|entry| (entry.key_span.line, entry.key_span.column));
-    Data::Map(entries)
+    Data::Map(Map::new(entries))
 }
 
 fn node(value: &Spanned<DeValue<'_>>, lines: &Lines<'_>) -> Node {
@@ -282,7 +292,7 @@ fn node(value: &Spanned<DeValue<'_>>, lines: &Lines<'_>) -> Node {
         DeValue::Boolean(value) => scalar(value.to_string(), Kind::Bool),
         DeValue::Integer(number) => scalar(number.to_string(), Kind::Int),
         DeValue::Float(number) => scalar(number.to_string(), Kind::Float),
-        // No setting is a date; as a string it fits none of them but free texts, where it would have needed quotes.
+        // No setting is a date. Taken for a number, it is refused wherever a text is expected.
         DeValue::Datetime(date) => scalar(date.to_string(), Kind::Float),
         DeValue::Array(items) => Data::List(items.iter().map(|item| node(item, lines)).collect()),
         DeValue::Table(table) => table_data(table, lines),

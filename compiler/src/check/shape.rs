@@ -14,7 +14,7 @@ use serde_yaml::{Mapping, Value};
 
 use crate::diag::codes::{manifest, settings, yaml};
 use crate::diag::{Code, Diagnostic, Place};
-use crate::yaml::node::{Data, Entry, Node};
+use crate::yaml::node::{Data, Map, Node};
 use crate::yaml::scalar::{Kind, Scalar, is_yaml_1_1_bool, shorten};
 use crate::yaml::{Document, escape};
 
@@ -86,7 +86,7 @@ impl Walk<'_> {
     }
 
     fn object(&mut self, node: &Node, schema: &Schema, outer: Option<&Outer<'_>>) -> Option<Value> {
-        let entries = self.entries(node)?;
+        let map = self.entries(node)?;
         let empty = serde_json::Map::new();
         let properties = schema
             .get("properties")
@@ -99,7 +99,7 @@ impl Walk<'_> {
             .unwrap_or_default();
         let here = Outer { properties };
         let mut filled = Mapping::new();
-        for entry in entries {
+        for entry in map.entries() {
             let length = self.push(&entry.key);
             match properties.get(&entry.key) {
                 // An optional list or object with nothing after its colon has its default (L5).
@@ -117,7 +117,7 @@ impl Walk<'_> {
             self.pointer.truncate(length);
         }
         for name in required {
-            if !entries.iter().any(|entry| entry.key == name) {
+            if map.get(name).is_none() {
                 let length = self.push(name);
                 self.report(Diagnostic::new(
                     &manifest::MISSING_FIELD,
@@ -133,7 +133,7 @@ impl Walk<'_> {
     /// A mapping whose keys are the author's own.
     fn table(&mut self, node: &Node, each: &Schema) -> Option<Value> {
         let mut filled = Mapping::new();
-        for entry in self.entries(node)? {
+        for entry in self.entries(node)?.entries() {
             let length = self.push(&entry.key);
             let value = self.value(&entry.value, each, None).unwrap_or(Value::Null);
             filled.insert(Value::String(entry.key.clone()), value);
@@ -142,9 +142,9 @@ impl Walk<'_> {
         Some(Value::Mapping(filled))
     }
 
-    fn entries<'n>(&mut self, node: &'n Node) -> Option<&'n [Entry]> {
+    fn entries<'n>(&mut self, node: &'n Node) -> Option<&'n Map> {
         match &node.data {
-            Data::Map(entries) => Some(entries),
+            Data::Map(map) => Some(map),
             Data::Scalar(scalar) if scalar.kind == Kind::Null => {
                 self.nothing(scalar, "an object");
                 None
@@ -201,8 +201,8 @@ impl Walk<'_> {
             Data::Scalar(scalar) => scalar,
             other => {
                 let mut finding = self.wrong_type_finding(other, "a string");
-                if let Data::Map(entries) = other
-                    && let [entry] = entries.as_slice()
+                if let Data::Map(map) = other
+                    && let [entry] = map.entries()
                     && let Some(value) = entry.value.scalar()
                 {
                     let joined = format!("{}:{}", entry.key, value.text);

@@ -32,7 +32,7 @@ pub(super) fn check(
         if let Some(first) = order.get(id) {
             findings.push(
                 Diagnostic::new(
-                    &codes::DUPLICATE_STEP,
+                    &codes::DUPLICATE_ENTRY,
                     document.place(&format!("/install_steps/{index}/id")),
                     format!("there are two steps `{id}`"),
                 )

@@ -91,8 +91,8 @@ pub struct RawCapabilityName {
 pub struct RawMemory {
     /// How memories are kept.
     pub policy: Option<String>,
-    /// How many are recalled.
-    #[schemars(range(min = 1, max = 10_000))]
+    /// How many are recalled; 0 for none.
+    #[schemars(range(min = 0, max = 10_000))]
     pub top_k: Option<u64>,
 }
 

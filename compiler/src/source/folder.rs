@@ -3,7 +3,7 @@
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::context::{self, ContextError};
-use super::reader::{Item, Reader};
+use super::reader::{Item, Reader, whole};
 use super::{AgentFolder, CapabilityFolder, RootKind, SourceFile, SourceSet};
 use crate::diag::Diagnostic;
 use crate::diag::codes::layout as codes;
@@ -25,14 +25,17 @@ pub(super) fn read(root: &Utf8Path) -> SourceSet {
     let Some(mut reader) = Reader::new(root) else {
         set.findings.push(Diagnostic::new(
             &codes::NO_PROJECT,
-            super::reader::whole(Utf8Path::new("")),
+            whole(Utf8Path::new("")),
             format!("there is no directory {root}, or it cannot be read"),
         ));
         return set;
     };
     set.kind = root_kind(&mut reader);
     let top = Utf8Path::new("");
-    if set.kind.is_some() && reader.exists(SETTINGS) {
+    if set.kind.is_some()
+        && reader.exists(SETTINGS)
+        && reader.is_folder(Utf8Path::new(SETTINGS)).is_some()
+    {
         set.settings = reader.text(Utf8Path::new(SETTINGS));
     }
     match set.kind {
@@ -75,7 +78,12 @@ fn root_kind(reader: &mut Reader) -> Option<RootKind> {
                 "there is no project here: looked for {AGENTS}/, {SETTINGS}, {AGENT} and {MANIFEST} in {}",
                 reader.root()
             );
-            reader.finding(&codes::NO_PROJECT, Utf8Path::new(""), message);
+            let mut finding =
+                Diagnostic::new(&codes::NO_PROJECT, whole(Utf8Path::new("")), message);
+            if let Some(project) = reader.project_above() {
+                finding = finding.help(format!("there is a project above it, in {project}"));
+            }
+            reader.findings.push(finding);
             return None;
         }
         _ => {
@@ -105,6 +113,15 @@ fn folders(reader: &mut Reader, parent: impl AsRef<Utf8Path>) -> Vec<Utf8PathBuf
     if !reader.exists(parent.as_str()) {
         return Vec::new();
     }
+    match reader.is_folder(parent) {
+        Some(true) => {}
+        Some(false) => {
+            let message = "a file stands where a folder is expected";
+            reader.finding(&codes::NOT_A_FILE, parent, message);
+            return Vec::new();
+        }
+        None => return Vec::new(),
+    }
     let mut folders = Vec::new();
     for item in reader.list(parent) {
         let path = parent.join(&item.name);
@@ -125,7 +142,12 @@ fn agent(reader: &mut Reader, path: Utf8PathBuf) -> AgentFolder {
     let items = reader.list(&path);
     let agent = required(reader, &path, &items, AGENT);
     let prompts = prompts(reader, &path, &items, "agent");
-    let capabilities = capabilities(reader, &path);
+    // A link that leads astray is not among the items, and was reported with them.
+    let capabilities = if items.iter().any(|item| item.name == CAPABILITIES) {
+        capabilities(reader, &path)
+    } else {
+        Vec::new()
+    };
     AgentFolder {
         path,
         agent,

@@ -70,7 +70,7 @@ impl Reader {
                 continue;
             }
             let path = folder.join(&name);
-            if let Some(is_folder) = self.follow(&path, &full, &entry) {
+            if let Some(is_folder) = self.is_folder(&path) {
                 items.push(Item { name, is_folder });
             }
         }
@@ -78,10 +78,11 @@ impl Reader {
         items
     }
 
-    /// Whether an entry is a folder; `None` with a finding if it is a link that leads astray.
-    fn follow(&mut self, path: &Utf8Path, parent: &Utf8Path, entry: &fs::DirEntry) -> Option<bool> {
-        let kind = match entry.file_type() {
-            Ok(kind) => kind,
+    /// Whether something that exists is a folder, links followed; `None` with a finding if it is a link that leads
+    /// astray.
+    pub(super) fn is_folder(&mut self, path: &Utf8Path) -> Option<bool> {
+        let kind = match fs::symlink_metadata(self.root.join(path)) {
+            Ok(metadata) => metadata.file_type(),
             Err(error) => {
                 self.unreadable(path, &error);
                 return None;
@@ -107,7 +108,8 @@ impl Reader {
             return None;
         }
         let is_folder = target.is_dir();
-        let real_parent = fs::canonicalize(parent).unwrap_or_default();
+        let parent = path.parent().unwrap_or(Utf8Path::new(""));
+        let real_parent = fs::canonicalize(self.root.join(parent)).unwrap_or_default();
         if is_folder && real_parent.starts_with(&target) {
             self.finding(
                 &codes::BAD_LINK,
@@ -228,6 +230,15 @@ impl Reader {
     /// Whether something of that name exists, whatever it is.
     pub(super) fn exists(&self, path: &str) -> bool {
         fs::symlink_metadata(self.root.join(path)).is_ok()
+    }
+
+    /// A project that the root is a part of: people often stand in one of its folders.
+    pub(super) fn project_above(&self) -> Option<String> {
+        self.real_root
+            .ancestors()
+            .skip(1)
+            .find(|folder| folder.join("selu.toml").is_file() || folder.join("agents").is_dir())
+            .map(|folder| folder.display().to_string())
     }
 
     /// The root as it was given.

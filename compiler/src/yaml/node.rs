@@ -18,8 +18,54 @@ pub enum Data {
     Scalar(Scalar),
     /// A sequence.
     List(Vec<Node>),
-    /// A mapping, in the order it is written; keys are unique.
-    Map(Vec<Entry>),
+    /// A mapping.
+    Map(Map),
+}
+
+/// The entries of a mapping, in the order they are written; keys are unique. Large ones keep an index: places are looked
+/// up once per finding, and a file may be made of findings.
+#[derive(Debug, Clone)]
+pub struct Map {
+    entries: Vec<Entry>,
+    /// Positions by key; empty for a small mapping.
+    by_key: Vec<usize>,
+}
+
+/// Up to this many entries are looked through one by one.
+const SMALL: usize = 16;
+
+impl Map {
+    /// Takes entries whose keys are unique.
+    pub fn new(entries: Vec<Entry>) -> Self {
+        let mut by_key = Vec::new();
+        if entries.len() > SMALL {
+            by_key.extend(0..entries.len());
+            by_key.sort_by(|a: &usize, b: &usize| entries[*a].key.cmp(&entries[*b].key));
+        }
+        Self { entries, by_key }
+    }
+
+    /// In the order they are written.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The same, to keep.
+    pub fn into_entries(self) -> Vec<Entry> {
+        self.entries
+    }
+
+    /// The entry with this key.
+    pub fn get(&self, key: &str) -> Option<&Entry> {
+        if self.by_key.is_empty() {
+            return self.entries.iter().find(|entry| entry.key == key);
+        }
+        let at = self
+            .by_key
+            .binary_search_by(|at| self.entries[*at].key.as_str().cmp(key))
+            .ok()?;
+        self.entries.get(self.by_key[at])
+    }
 }
 
 /// A key with its value.
@@ -45,17 +91,6 @@ pub struct Span {
 }
 
 impl Node {
-    /// The value of a key.
-    pub fn get(&self, key: &str) -> Option<&Node> {
-        match &self.data {
-            Data::Map(entries) => entries
-                .iter()
-                .find(|entry| entry.key == key)
-                .map(|entry| &entry.value),
-            _ => None,
-        }
-    }
-
     /// The scalar, if it is one.
     pub fn scalar(&self) -> Option<&Scalar> {
         match &self.data {

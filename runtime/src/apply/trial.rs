@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use selu_compiler::diff::{self, Action, Change, ChangeSet, Subject};
 use selu_compiler::model::InstanceKey;
 use selu_compiler::observed::Observed;
-use selu_compiler::plan::{Plan, PlannedContainer, label};
+use selu_compiler::plan::{Plan, PlannedContainer, label, names};
 
 use super::policy::PolicyDesk;
 use super::{Job, StepError};
@@ -88,7 +88,7 @@ fn rename(project: &str, key: &InstanceKey, resident: &mut PlannedContainer) {
     resident.network.name.clone_from(&name);
     resident.name = name;
     for (path, volume) in &mut resident.volumes {
-        volume.name = format!("{}_{ROLE}", volume.name);
+        volume.name = names::volume(project, key, "", ROLE, path);
         volume.purpose = ROLE.to_owned();
         resident
             .spec
@@ -160,7 +160,7 @@ impl Job<'_> {
         };
         let job = Job { observed, ..*self };
         let mut rules = job.rules_in_use(planned);
-        rules.retain(|name, _| !networks.iter().any(|network| *network == name));
+        rules.retain(|name, _| !networks.contains(&name));
         PolicyDesk::open(self.engine, gateway, &self.plan.project, rules)
             .await
             .map_err(StepError::gateway(

@@ -1,5 +1,7 @@
 //! Defaults that their own schema refuses.
 
+use std::collections::HashMap;
+
 use jsonschema::{Registry, Validator};
 use serde_json::{Value, json};
 
@@ -25,20 +27,39 @@ const ANNOTATIONS: &[&str] = &[
     "writeOnly",
 ];
 
+/// Subschemas with references that are built to try defaults: each is built with all that it leads to.
+const BUILT_MAX: usize = 50;
+
 /// Every default that its own schema refuses. Only called for a schema that is valid and resolves.
 pub(super) fn mismatches(walk: &Walk<'_>) -> Vec<Problem> {
-    let mut registry = None;
-    walk.locations
-        .iter()
-        .filter_map(|location| {
-            let default = location.map.get("default")?;
-            let accepted = match by_type(location, default) {
-                Some(accepted) => accepted,
-                None => validator(walk, location, &mut registry)?.is_valid(default),
-            };
-            (!accepted).then(|| mismatch(location, default))
-        })
-        .collect()
+    let mut trial = Trial {
+        walk,
+        registry: None,
+        built: HashMap::new(),
+    };
+    let mut problems = Vec::new();
+    for location in &walk.locations {
+        let Some(default) = location.map.get("default") else {
+            continue;
+        };
+        match by_type(location, default).or_else(|| trial.accepts(location, default)) {
+            Some(true) => {}
+            Some(false) => problems.push(mismatch(location, default)),
+            None => {
+                problems.push(
+                    Problem::new(
+                        &codes::SCHEMA_DEFAULT_MISMATCH,
+                        format!(
+                            "this default was not tried, nor those after it: more than {BUILT_MAX} stand beside references"
+                        ),
+                    )
+                    .at(format!("{}/default", location.pointer)),
+                );
+                break;
+            }
+        }
+    }
+    problems
 }
 
 fn mismatch(location: &Location<'_>, default: &Value) -> Problem {
@@ -97,25 +118,77 @@ fn by_type(location: &Location<'_>, default: &Value) -> Option<bool> {
     only_type.then_some(true)
 }
 
-/// A validator of the subschema, with the whole schema around it so that references resolve.
-fn validator<'a>(
-    walk: &Walk<'a>,
-    location: &Location<'a>,
-    registry: &mut Option<Registry<'a>>,
-) -> Option<Validator> {
-    const BASE: &str = "selu:///schema";
-    if registry.is_none() {
-        let root = walk.locations.first()?.value;
-        *registry = Registry::new()
-            .draft(walk.draft)
-            .add(BASE, walk.draft.create_resource_ref(root))
-            .ok()?
-            .prepare()
-            .ok();
+/// Validators of subschemas, with the whole schema around them so that references resolve.
+struct Trial<'w, 'a> {
+    walk: &'w Walk<'a>,
+    registry: Option<Registry<'a>>,
+    /// Those with references, by pointer.
+    built: HashMap<String, Validator>,
+}
+
+impl<'a> Trial<'_, 'a> {
+    /// `None` when too many validators would be needed.
+    fn accepts(&mut self, location: &Location<'a>, default: &Value) -> Option<bool> {
+        let location = decisive(self.walk, location);
+        if !has_reference(location.value) {
+            return Some(self.build(&location.pointer)?.is_valid(default));
+        }
+        if let Some(validator) = self.built.get(&location.pointer) {
+            return Some(validator.is_valid(default));
+        }
+        if self.built.len() >= BUILT_MAX {
+            return None;
+        }
+        let validator = self.build(&location.pointer)?;
+        let accepted = validator.is_valid(default);
+        self.built.insert(location.pointer.clone(), validator);
+        Some(accepted)
     }
-    let target = format!("{BASE}#{}", pointer::encode(&location.pointer));
-    options(walk.draft)
-        .with_registry(registry.as_ref()?)
-        .build(&json!({ "$ref": target }))
-        .ok()
+
+    fn build(&mut self, pointer: &str) -> Option<Validator> {
+        const BASE: &str = "selu:///schema";
+        if self.registry.is_none() {
+            let root = self.walk.locations.first()?.value;
+            self.registry = Registry::new()
+                .draft(self.walk.draft)
+                .add(BASE, self.walk.draft.create_resource_ref(root))
+                .ok()?
+                .prepare()
+                .ok();
+        }
+        let target = format!("{BASE}#{}", pointer::encode(pointer));
+        options(self.walk.draft)
+            .with_registry(self.registry.as_ref()?)
+            .build(&json!({ "$ref": target }))
+            .ok()
+    }
+}
+
+/// The target of a reference that stands alone, which many defaults may share; else the location itself.
+fn decisive<'l, 'a>(walk: &'l Walk<'a>, location: &'l Location<'a>) -> &'l Location<'a> {
+    let alone = location
+        .map
+        .keys()
+        .all(|key| key == "$ref" || (ANNOTATIONS.contains(&key.as_str()) && key != "type"));
+    match walk.targets_of(location.value).as_slice() {
+        [target] if alone => walk
+            .position(target)
+            .and_then(|at| walk.locations.get(at))
+            .unwrap_or(location),
+        _ => location,
+    }
+}
+
+/// Whether a reference stands anywhere in it.
+fn has_reference(value: &Value) -> bool {
+    match value {
+        Value::Object(map) => {
+            ["$ref", "$dynamicRef", "$recursiveRef"]
+                .into_iter()
+                .any(|key| map.contains_key(key))
+                || map.values().any(has_reference)
+        }
+        Value::Array(items) => items.iter().any(has_reference),
+        _ => false,
+    }
 }

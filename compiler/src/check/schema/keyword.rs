@@ -36,6 +36,9 @@ pub(super) fn holds(keyword: &str) -> Option<(Holds, bool)> {
     })
 }
 
+/// Longer words are no misspelt keyword; distances are not measured for them.
+const LONGEST: usize = 32;
+
 /// The names of types.
 pub(super) const TYPES: &[&str] = &[
     "array", "boolean", "integer", "null", "number", "object", "string",
@@ -43,6 +46,9 @@ pub(super) const TYPES: &[&str] = &[
 
 /// What people write who come from other languages.
 pub(super) fn type_meant(text: &str) -> Option<&'static str> {
+    if text.len() > LONGEST {
+        return None;
+    }
     let lower = text.to_ascii_lowercase();
     let meant = match lower.as_str() {
         "str" | "text" | "char" | "varchar" => "string",
@@ -196,7 +202,7 @@ const ELSEWHERE: &[&str] = &[
 
 /// The keyword that an unknown key most likely means.
 pub(super) fn meant(key: &str) -> Option<&'static str> {
-    if key.starts_with("x-") || ELSEWHERE.contains(&key) {
+    if key.len() > LONGEST || key.starts_with("x-") || ELSEWHERE.contains(&key) {
         return None;
     }
     let plain = |text: &str| {

@@ -10,6 +10,12 @@ use super::walk::{Location, Walk};
 use crate::diag::codes::tools as codes;
 use crate::diag::{Problem, shown};
 
+/// Findings that get a suggestion; measuring distances takes time, and nobody reads more.
+const SUGGESTIONS_MAX: usize = 20;
+
+/// Declared names that a suggestion is looked for among, for the same reason.
+const CANDIDATES_MAX: usize = 300;
+
 /// Unknown keys that are nearly keywords, or that look like properties one level too high. Other unknown keys are kept
 /// in silence.
 pub(super) fn keywords(walk: &Walk<'_>) -> Vec<Problem> {
@@ -63,7 +69,12 @@ fn looks_like_property(location: &Location<'_>, value: &Value) -> bool {
 pub(super) fn enums(walk: &Walk<'_>) -> Vec<Problem> {
     let mut problems = Vec::new();
     for location in &walk.locations {
-        if location.map.get("type").and_then(Value::as_str) != Some("string") {
+        let types: Vec<&str> = match location.map.get("type") {
+            Some(Value::String(name)) => vec![name],
+            Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
+            _ => continue,
+        };
+        if !types.contains(&"string") {
             continue;
         }
         let values = location
@@ -82,8 +93,10 @@ pub(super) fn enums(walk: &Walk<'_>) -> Vec<Problem> {
             );
         for (keyword, place, value) in values {
             let kind = match value {
-                Value::Number(_) => "number",
-                Value::Bool(_) => "boolean",
+                Value::Number(_) if !types.contains(&"number") && !types.contains(&"integer") => {
+                    "number"
+                }
+                Value::Bool(_) if !types.contains(&"boolean") => "boolean",
                 _ => continue,
             };
             problems.push(
@@ -144,13 +157,10 @@ pub(super) fn required(walk: &Walk<'_>) -> Vec<Problem> {
                 ),
             )
             .at(format!("{}/required/{index}", location.pointer));
-            let near = declared
-                .names
-                .iter()
-                .map(|other| (strsim::osa_distance(name, other), *other))
-                .filter(|(distance, _)| *distance <= if name.chars().count() < 5 { 1 } else { 2 })
-                .min();
-            if let Some((_, near)) = near {
+            let near = (problems.len() < SUGGESTIONS_MAX && declared.names.len() <= CANDIDATES_MAX)
+                .then(|| nearest(name, &declared.names))
+                .flatten();
+            if let Some(near) = near {
                 problem = problem
                     .help(format!("write `{}`", shown(near)))
                     .suggest(near);
@@ -159,6 +169,19 @@ pub(super) fn required(walk: &Walk<'_>) -> Vec<Problem> {
         }
     }
     problems
+}
+
+/// The one declared name that is close.
+fn nearest<'a>(name: &str, names: &BTreeSet<&'a str>) -> Option<&'a str> {
+    const LONGEST: usize = 64;
+    let limit = if name.chars().count() < 5 { 1 } else { 2 };
+    names
+        .iter()
+        .filter(|other| name.len() <= LONGEST && name.len().abs_diff(other.len()) <= 2 * limit)
+        .map(|other| (strsim::osa_distance(name, other), *other))
+        .filter(|(distance, _)| *distance <= limit)
+        .min()
+        .map(|(_, near)| near)
 }
 
 /// What is declared for one value, by all schemas that apply to it.

@@ -95,11 +95,7 @@ fn keyword_at(place: &str, walk: &Walk<'_>) -> Option<(String, String)> {
     let mut end = place.len();
     while let Some(slash) = place.get(..end).and_then(|text| text.rfind('/')) {
         let around = place.get(..slash)?;
-        if walk
-            .locations
-            .iter()
-            .any(|location| location.pointer == around)
-        {
+        if walk.at(around).is_some() {
             let keyword = pointer::segments(place.get(slash..end)?).pop()?;
             return Some((around.to_owned(), keyword));
         }

@@ -1,6 +1,6 @@
 //! The root must accept an object (I06).
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use serde_json::Value;
 
@@ -49,8 +49,8 @@ fn empty(found: &str) -> Problem {
 /// The error of a root that no object can satisfy by its `type`, `enum` or `const`, followed through references and
 /// combinations.
 pub(super) fn refuses_objects(root: &Value, walk: &Walk<'_>) -> Option<Problem> {
-    let mut seen = HashSet::new();
-    if accepts(root, walk, &mut seen) {
+    let mut known = HashMap::new();
+    if accepts(root, walk, &mut known) {
         return None;
     }
     let mut problem = Problem::new(
@@ -80,10 +80,14 @@ fn in_words(kind: &Value) -> String {
     }
 }
 
-fn accepts<'a>(schema: &'a Value, walk: &Walk<'a>, seen: &mut HashSet<*const Value>) -> bool {
-    // A loop is another check's finding.
-    if !seen.insert(std::ptr::from_ref(schema)) {
-        return true;
+/// Only for schemas without loops; `known` keeps references that fan out from being followed again and again.
+fn accepts<'a>(
+    schema: &'a Value,
+    walk: &Walk<'a>,
+    known: &mut HashMap<*const Value, bool>,
+) -> bool {
+    if let Some(accepts) = known.get(&std::ptr::from_ref(schema)) {
+        return *accepts;
     }
     let Value::Object(map) = schema else {
         return schema != &Value::Bool(false);
@@ -106,7 +110,7 @@ fn accepts<'a>(schema: &'a Value, walk: &Walk<'a>, seen: &mut HashSet<*const Val
             .and_then(Value::as_array)
             .into_iter()
             .flatten()
-            .map(|part| accepts(part, walk, seen))
+            .map(|part| accepts(part, walk, known))
             .collect()
     };
     let all = each("allOf").into_iter().all(|accepts| accepts);
@@ -117,6 +121,8 @@ fn accepts<'a>(schema: &'a Value, walk: &Walk<'a>, seen: &mut HashSet<*const Val
     let targets = walk.targets_of(schema);
     let by_reference = targets
         .into_iter()
-        .all(|target| accepts(target, walk, seen));
-    by_type && by_value && all && any && by_reference
+        .all(|target| accepts(target, walk, known));
+    let accepted = by_type && by_value && all && any && by_reference;
+    known.insert(std::ptr::from_ref(schema), accepted);
+    accepted
 }

@@ -52,6 +52,10 @@ fn the_root_must_accept_an_object_i06() {
             json!({"allOf": [{"type": "object"}, {"type": "null"}]}),
             "schema-root ",
         ),
+        (
+            json!({"anyOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/a"}], "$defs": {"a": {"type": "null"}}}),
+            "schema-root ",
+        ),
         (json!({"enum": ["a"]}), "schema-root "),
         (json!({"const": 1}), "schema-root "),
         (
@@ -518,6 +522,86 @@ fn numbers_among_strings_are_an_error_a03() {
         found(&with(json!({"type": "string", "enum": ["a", null]}))),
         [""; 0]
     );
+    for (types, problems) in [
+        (json!(["string", "null"]), 1),
+        (json!(["string", "number"]), 0),
+    ] {
+        let value = with(json!({"type": types, "enum": ["a", 1.1]}));
+        assert_eq!(schema(&value).len(), problems, "{value}");
+    }
+}
+
+#[test]
+fn references_that_fan_out_or_go_on_for_too_long_are_refused() {
+    let mut fan = serde_json::Map::new();
+    let mut chain = serde_json::Map::new();
+    for index in 0..40 {
+        let next = json!({"$ref": format!("#/$defs/d{}", index + 1)});
+        fan.insert(format!("d{index}"), json!({"allOf": [next, next]}));
+    }
+    fan.insert("d40".to_owned(), json!({"type": "string"}));
+    for index in 0..1_000 {
+        chain.insert(
+            format!("d{index}"),
+            json!({"$ref": format!("#/$defs/d{}", index + 1)}),
+        );
+    }
+    chain.insert("d1000".to_owned(), json!({"type": "string"}));
+    for defs in [fan, chain] {
+        let value = json!({"type": "object", "properties": {"x": {"$ref": "#/$defs/d0", "default": "a"}},
+                           "$defs": defs});
+        let problems = schema(&value);
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert_eq!(problems[0].code.name, "schema-too-large");
+        assert!(problems[0].pointer.starts_with("/$defs/d"));
+    }
+}
+
+#[test]
+fn a_chain_within_the_bound_can_be_followed_at_every_level() {
+    let mut defs = serde_json::Map::new();
+    for index in 0..30 {
+        defs.insert(
+            format!("d{index:02}"),
+            json!({"$ref": format!("#/$defs/d{:02}", index + 1)}),
+        );
+    }
+    let deepest = (0..40).fold(json!(1), |inner, _| json!({"x": inner}));
+    defs.insert(
+        "d30".to_owned(),
+        json!({"type": "object", "properties": {"x": {"anyOf": [{"$ref": "#/$defs/d05"}, {"type": "integer"}]}}}),
+    );
+    let value = json!({"type": "object", "properties": {"x": {"$ref": "#/$defs/d05", "default": deepest}}, "$defs": defs});
+    assert_eq!(found(&value), [""; 0]);
+}
+
+#[test]
+fn too_many_patterns_are_refused() {
+    let large = |count: usize| {
+        let properties: serde_json::Map<String, Value> = (0..count)
+            .map(|index| {
+                (
+                    format!("p{index:02}"),
+                    json!({"pattern": format!(r"^\p{{L}}{{1,100}}{index}$")}),
+                )
+            })
+            .collect();
+        json!({"type": "object", "properties": properties})
+    };
+    assert_eq!(found(&large(2)), [""; 0]);
+    assert_eq!(
+        found(&large(11)),
+        ["schema-too-large /properties/p10/pattern"]
+    );
+
+    let value = |count: usize| {
+        let patterns: serde_json::Map<String, Value> = (0..count)
+            .map(|index| (format!("^{index}$"), json!({})))
+            .collect();
+        with(json!({"patternProperties": patterns}))
+    };
+    assert_eq!(found(&value(200)), [""; 0]);
+    assert_eq!(found(&value(201)).len(), 1);
 }
 
 #[test]

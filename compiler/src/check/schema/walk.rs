@@ -6,12 +6,19 @@ use jsonschema::Draft;
 use serde_json::{Map, Value};
 
 use super::keyword::{self, Holds};
-use super::{draft, options, pointer};
+use super::{draft, pointer};
 use crate::diag::codes::tools as codes;
 use crate::diag::{Problem, shown};
 
 /// Keywords whose value is a reference.
 const REFERENCES: &[&str] = &["$ref", "$dynamicRef", "$recursiveRef"];
+
+/// Subschemas that one value is checked against, counted each time that a path leads to them: references that fan out
+/// over a few levels would make one check take for ever.
+const CHECKS_MAX: usize = 100_000;
+
+/// Subschemas in a row that stay at the same value: following them takes stack, at every level of that value.
+const CHAIN_MAX: usize = 32;
 
 /// A subschema that is an object.
 pub(super) struct Location<'a> {
@@ -43,8 +50,10 @@ pub(super) struct Walk<'a> {
     pub(super) not_schemas: BTreeMap<String, &'a Value>,
     /// Places that only a reference leads to, below unknown keywords: the metaschema does not see them.
     pub(super) hidden: Vec<usize>,
-    /// Whether any reference does not resolve.
     index: HashMap<*const Value, usize>,
+    by_pointer: HashMap<String, usize>,
+    /// Resource and plain name → subschema.
+    anchors: HashMap<(*const Value, &'a str), &'a Value>,
     references: HashMap<*const Value, Vec<Reference<'a>>>,
     problems: Vec<Problem>,
 }
@@ -67,6 +76,8 @@ impl<'a> Walk<'a> {
             not_schemas: BTreeMap::new(),
             hidden: Vec::new(),
             index: HashMap::new(),
+            by_pointer: HashMap::new(),
+            anchors: HashMap::new(),
             references: HashMap::new(),
             problems: Vec::new(),
         };
@@ -80,7 +91,7 @@ impl<'a> Walk<'a> {
         // References may lead to places that the walk from the root does not reach; those have references in turn.
         let mut resolved = 0;
         while resolved < walk.locations.len() {
-            for target in walk.resolve(resolved, root) {
+            for target in walk.resolve(resolved) {
                 walk.visit(target);
             }
             resolved += 1;
@@ -112,6 +123,12 @@ impl<'a> Walk<'a> {
             };
             let at = self.locations.len();
             self.index.insert(std::ptr::from_ref(pending.value), at);
+            self.by_pointer.insert(pending.pointer.clone(), at);
+            for anchor in anchors(map) {
+                self.anchors
+                    .entry((std::ptr::from_ref(resource), anchor))
+                    .or_insert(pending.value);
+            }
             if pending.hidden {
                 self.hidden.push(at);
             }
@@ -162,11 +179,15 @@ impl<'a> Walk<'a> {
     }
 
     /// Resolves the references of a location; gives those targets that were not visited yet.
-    fn resolve(&mut self, at: usize, root: &'a Value) -> Vec<Pending<'a>> {
+    fn resolve(&mut self, at: usize) -> Vec<Pending<'a>> {
         let Some(location) = self.locations.get(at) else {
             return Vec::new();
         };
         let (value, resource) = (location.value, location.resource);
+        let resource_place = self
+            .position(resource)
+            .and_then(|at| self.locations.get(at))
+            .map_or("", |location| location.pointer.as_str());
         let mut problems = Vec::new();
         let mut found = Vec::new();
         if !location.pointer.is_empty()
@@ -210,7 +231,11 @@ impl<'a> Walk<'a> {
                 continue;
             };
             match self.target(resource, fragment) {
-                Some(target @ (Value::Object(_) | Value::Bool(_))) => found.push((place, target)),
+                Some(target @ (Value::Object(_) | Value::Bool(_))) => {
+                    // Only a pointer leads to a place that was not visited.
+                    let inside = pointer::decode(fragment).unwrap_or_default();
+                    found.push((place, target, format!("{resource_place}{inside}")));
+                }
                 Some(other) => problems.push(
                     Problem::new(
                         &codes::SCHEMA_REF_DANGLING,
@@ -233,10 +258,10 @@ impl<'a> Walk<'a> {
         }
         self.problems.extend(problems);
         let mut pending = Vec::new();
-        for (place, target) in found {
+        for (place, target, target_place) in found {
             if target.is_object() && !self.index.contains_key(&std::ptr::from_ref(target)) {
                 pending.push(Pending {
-                    pointer: place_of(root, target).unwrap_or_else(|| place.clone()),
+                    pointer: target_place,
                     value: target,
                     resource,
                     same_value: None,
@@ -260,11 +285,9 @@ impl<'a> Walk<'a> {
         if fragment.is_empty() || fragment.starts_with('/') {
             return pointer::resolve(resource, &fragment);
         }
-        self.locations
-            .iter()
-            .filter(|location| std::ptr::eq(location.resource, resource))
-            .find(|location| anchors(location.map).any(|anchor| anchor == fragment))
-            .map(|location| location.value)
+        self.anchors
+            .get(&(std::ptr::from_ref(resource), fragment.as_str()))
+            .copied()
     }
 
     /// What the references of a subschema lead to.
@@ -282,10 +305,19 @@ impl<'a> Walk<'a> {
         self.index.get(&std::ptr::from_ref(schema)).copied()
     }
 
+    /// The location at a place.
+    pub(super) fn at(&self, pointer: &str) -> Option<&Location<'a>> {
+        self.locations.get(*self.by_pointer.get(pointer)?)
+    }
+
     /// References that lead out, nowhere, or back to where they began without going into the value.
     pub(super) fn references(&self) -> Vec<Problem> {
         let mut problems = self.problems.clone();
-        problems.extend(self.loops());
+        let loops = self.loops();
+        if loops.is_empty() {
+            problems.extend(self.fan_out());
+        }
+        problems.extend(loops);
         problems
     }
 
@@ -359,53 +391,51 @@ impl<'a> Walk<'a> {
         problems
     }
 
-    /// Regular expressions that do not compile, with the engine that checks calls.
-    pub(super) fn regexes(&self) -> Vec<Problem> {
-        let mut known: HashMap<&str, Option<String>> = HashMap::new();
-        let mut problems = Vec::new();
-        for location in &self.locations {
-            let pattern = location.map.get("pattern").and_then(Value::as_str);
-            let keys = location
-                .map
-                .get("patternProperties")
-                .and_then(Value::as_object)
-                .into_iter()
-                .flat_map(Map::keys);
-            let all = pattern
-                .map(|text| (text, format!("{}/pattern", location.pointer), false))
-                .into_iter()
-                .chain(keys.map(|key| {
-                    let place = format!("{}/patternProperties", location.pointer);
-                    (key.as_str(), pointer::push(&place, key), true)
-                }));
-            for (text, place, at_key) in all {
-                let error = known
-                    .entry(text)
-                    .or_insert_with(|| compile(text, self.draft));
-                if let Some(error) = error {
-                    let problem = Problem::new(
-                        &codes::SCHEMA_REGEX,
-                        format!("`{}` is not a regular expression: {error}", shown(text)),
-                    );
-                    problems.push(if at_key {
-                        problem.at_key(place)
-                    } else {
-                        problem.at(place)
-                    });
+    /// The first place from which one value meets too many subschemas. Only for schemas without loops.
+    fn fan_out(&self) -> Option<Problem> {
+        let steps = self.steps();
+        // Checks from a location, itself included, and the longest way.
+        let mut known: Vec<Option<(usize, usize)>> = vec![None; steps.len()];
+        for start in 0..steps.len() {
+            let mut open = vec![(start, false)];
+            while let Some((at, ready)) = open.pop() {
+                let (Some(own), Some(None)) = (steps.get(at), known.get(at)) else {
+                    continue;
+                };
+                if !ready {
+                    open.push((at, true));
+                    open.extend(own.iter().map(|(next, _)| (*next, false)));
+                    continue;
                 }
+                let (mut checks, mut way) = (1_usize, 1_usize);
+                for (next, _) in own {
+                    if let Some(Some((more, further))) = known.get(*next) {
+                        checks = checks.saturating_add(*more);
+                        way = way.max(further + 1);
+                    }
+                }
+                let what = if checks > CHECKS_MAX {
+                    format!("checks one value against more than {CHECKS_MAX} subschemas")
+                } else if way > CHAIN_MAX {
+                    format!("checks one value through more than {CHAIN_MAX} subschemas in a row")
+                } else {
+                    if let Some(known) = known.get_mut(at) {
+                        *known = Some((checks, way));
+                    }
+                    continue;
+                };
+                let place = self.locations.get(at).map_or("", |l| l.pointer.as_str());
+                return Some(
+                    Problem::new(
+                        &codes::SCHEMA_TOO_LARGE,
+                        format!("this place {what}, which takes too long"),
+                    )
+                    .at(place),
+                );
             }
         }
-        problems
+        None
     }
-}
-
-/// Why an expression does not compile.
-fn compile(text: &str, draft: Draft) -> Option<String> {
-    let probe = serde_json::json!({ "pattern": text });
-    options(draft).build(&probe).err().map(|error| {
-        let message = error.to_string();
-        shown(message.lines().last().unwrap_or_default().trim())
-    })
 }
 
 /// Whether references below it count from here.
@@ -428,28 +458,4 @@ fn anchors(map: &Map<String, Value>) -> impl Iterator<Item = &str> {
         .into_iter()
         .filter_map(|key| map.get(key)?.as_str()?.strip_prefix('#'));
     named.chain(by_id)
-}
-
-/// The pointer of a value inside another, found by identity.
-fn place_of(root: &Value, wanted: &Value) -> Option<String> {
-    let mut open = vec![(String::new(), root)];
-    while let Some((place, value)) = open.pop() {
-        if std::ptr::eq(value, wanted) {
-            return Some(place);
-        }
-        match value {
-            Value::Object(map) => open.extend(
-                map.iter()
-                    .map(|(key, value)| (pointer::push(&place, key), value)),
-            ),
-            Value::Array(items) => open.extend(
-                items
-                    .iter()
-                    .enumerate()
-                    .map(|(index, value)| (format!("{place}/{index}"), value)),
-            ),
-            _ => {}
-        }
-    }
-    None
 }

@@ -7,9 +7,10 @@ pub static ALL: &[&Code] = &[
     &CAPABILITY_NOT_FOUND,
     &CAPABILITY_TWICE,
     &DUPLICATE_AGENT,
-    &DUPLICATE_STEP,
+    &DUPLICATE_ENTRY,
     &STEP_NOT_FOUND,
     &STORE_AS,
+    &BAD_CRON,
 ];
 
 /// `capability-not-found`.
@@ -49,13 +50,13 @@ pub static DUPLICATE_AGENT: Code = Code {
     example: "agents/helper/agent.yaml:\n  id: helper\n  name: Helper\nagents/other/agent.yaml:\n  id: helper\n  name: Other\n",
 };
 
-/// `duplicate-step`.
-pub static DUPLICATE_STEP: Code = Code {
+/// `duplicate-entry`.
+pub static DUPLICATE_ENTRY: Code = Code {
     id: "SELU0804",
-    name: "duplicate-step",
+    name: "duplicate-entry",
     severity: Severity::Error,
     rules: &["A1"],
-    cause: "Two install steps have the same id.",
+    cause: "Two install steps, or two schedules, have the same id.",
     cure: "Change one of the ids.",
     example: "id: helper
 name: Helper
@@ -96,4 +97,15 @@ install_steps:
     label: Key
     store_as: {scope: system_credential, capability_id: weather, credential_name: API_KEY}
 ",
+};
+
+/// `bad-cron-expression`.
+pub static BAD_CRON: Code = Code {
+    id: "SELU0807",
+    name: "bad-cron-expression",
+    severity: Severity::Error,
+    rules: &["A2"],
+    cause: "A schedule has six fields: second, minute, hour, day of the month, month, day of the week. Each is `*`, a number, a range `a-b`, a list `a,b`, or one of these with a step `/n`; months and days of the week may be named by three letters.",
+    cure: "Write six such fields, such as `0 30 7 * * MON-FRI` for half past seven on weekdays.",
+    example: "id: helper\nname: Helper\nautomation:\n  schedules:\n    - {id: morning, cron_expression: \"0 7 * * *\"}\n",
 };

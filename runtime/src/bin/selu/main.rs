@@ -49,7 +49,7 @@ fn main() -> ExitCode {
 fn run(cli: &Cli, printer: &Printer) -> anyhow::Result<Exit> {
     // Commands that need no engine need no runtime either.
     match &cli.command {
-        Command::Check(args) => return cmd::check::run(cli, printer, args),
+        Command::Check(args) => return cmd::check::run(printer, args),
         Command::Schema(args) => return cmd::schema::run(printer, args),
         _ => {}
     }
@@ -88,7 +88,7 @@ async fn dispatch(cli: &Cli, printer: &Printer, stop: &Stop) -> anyhow::Result<E
             Command::Plan(args) => cmd::plan::run(cli, printer, args).await,
             Command::Status(args) => cmd::status::run(cli, printer, args).await,
             Command::Tools(args) => cmd::tools::run(cli, printer, args),
-            Command::Check(args) => cmd::check::run(cli, printer, args),
+            Command::Check(args) => cmd::check::run(printer, args),
             Command::Schema(args) => cmd::schema::run(printer, args),
             Command::Apply(_) | Command::Lock(_) | Command::Destroy(_) | Command::Build(_) => {
                 Ok(Exit::Done)

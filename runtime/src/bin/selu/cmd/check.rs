@@ -3,17 +3,12 @@
 use selu_compiler::check::check;
 use selu_compiler::diag::render;
 
-use crate::args::{Cli, Directory};
-use crate::exit::{Ending, Exit};
+use crate::args::Directory;
+use crate::exit::Exit;
 use crate::printer::Printer;
 use crate::project::{has_errors, read};
 
-pub(crate) fn run(cli: &Cli, printer: &Printer, args: &Directory) -> anyhow::Result<Exit> {
-    if cli.global.project.is_some() {
-        return Err(
-            Ending::usage("check needs no --project: nothing on an engine is looked at").into(),
-        );
-    }
+pub(crate) fn run(printer: &Printer, args: &Directory) -> anyhow::Result<Exit> {
     let sources = read(&args.dir)?;
     let checked = check(&sources);
     let exit = if has_errors(&checked.diagnostics) {

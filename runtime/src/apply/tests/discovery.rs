@@ -1,0 +1,150 @@
+use selu_compiler::model::ToolSource;
+use selu_proto::v1::InvokeResponse;
+
+use super::*;
+
+const TOOLS: &str = r#"[{"name": "t", "description": "d", "input_schema": {"type": "object"}}]"#;
+
+fn dynamic(id: &str) -> Capability {
+    Capability {
+        tools: ToolSource::Dynamic {
+            discovery_tool: "list_tools".to_owned(),
+        },
+        ..workspace(id)
+    }
+}
+
+fn key() -> InstanceKey {
+    InstanceKey::parse(KEY).unwrap()
+}
+
+fn lab(server: Scripted) -> Lab {
+    let lab = Lab::new(vec![dynamic("weather")]);
+    lab.image("weather:1", "1", serving(server));
+    lab
+}
+
+#[tokio::test]
+async fn what_was_created_is_discovered_and_what_is_unchanged_is_not_asked_again() {
+    let server = Scripted::listing(TOOLS);
+    let lab = lab(server.clone());
+    let report = lab.apply().await;
+    let Some(Discovery::Found(found)) = report.discoveries.get(&key()) else {
+        panic!("{report:#?}");
+    };
+    assert_eq!(found.discovered.tools.len(), 1);
+    assert!(lab.apply().await.discoveries.is_empty());
+    assert_eq!(server.calls(), 1);
+}
+
+#[tokio::test]
+async fn a_discovery_that_is_due_runs_although_nothing_changes() {
+    let server = Scripted::listing(TOOLS);
+    let lab = lab(server.clone());
+    lab.apply().await;
+    let due = BTreeSet::from([key()]);
+    let report = lab.apply_with(&Stop::default(), &due).await;
+    assert!(matches!(report.discoveries[&key()], Discovery::Found(_)));
+    assert_eq!(server.calls(), 2);
+}
+
+#[tokio::test]
+async fn a_failed_discovery_is_reported_and_the_container_stays() {
+    let broken = Scripted::answering(|_, _| {
+        Ok(InvokeResponse {
+            result_json: b"{}".to_vec(),
+            error: String::new(),
+        })
+    });
+    let lab = lab(broken.clone());
+    let report = lab.apply().await;
+    assert!(
+        matches!(report.discoveries[&key()], Discovery::Failed(_)),
+        "{report:#?}"
+    );
+    assert!(all_done(&report));
+    assert_eq!(broken.calls(), 2, "tried once more (D2)");
+    lab.assert_as_planned("container").await;
+}
+
+/// Discovers in a container of its own, as `selu lock` does.
+async fn try_out(lab: &Lab, had_gateway: bool) -> Report {
+    let (observed, in_use, _) = lab.plan().await;
+    let masked = without_residents(&observed);
+    let alone = resolve(&lab.project, None, Some(&masked)).plan.unwrap();
+    let (plan, changes) = trial(alone, &masked, &in_use, &[key()]);
+    let job = Job {
+        engine: &lab.fake,
+        plan: &plan,
+        changes: &changes,
+        observed: &observed,
+        due: &BTreeSet::new(),
+        unpulled: &BTreeMap::new(),
+        secrets: &lab.secrets,
+        events: &Quiet,
+        stop: &Stop::default(),
+        ready_timeout: Duration::from_millis(400),
+    };
+    job.clear_trials(true).await.unwrap();
+    let report = apply(&job).await;
+    job.clear_trials(had_gateway).await.unwrap();
+    report
+}
+
+#[tokio::test]
+async fn a_trial_leaves_nothing_on_an_empty_engine() {
+    let lab = lab(Scripted::listing(TOOLS));
+    let report = try_out(&lab, false).await;
+    assert!(
+        matches!(report.discoveries[&key()], Discovery::Found(_)),
+        "{report:#?}"
+    );
+    lab.fake.edit(|world| {
+        assert!(world.containers.is_empty() && world.networks.is_empty());
+        assert!(world.volumes.is_empty(), "{:?}", world.volumes.keys());
+    });
+}
+
+#[tokio::test]
+async fn a_trial_beside_a_resident_touches_neither_it_nor_its_volume() {
+    let lab = lab(Scripted::listing(TOOLS));
+    lab.apply().await;
+    let names = |lab: &Lab| {
+        lab.fake.edit(|world| {
+            let ids = world.containers.values().map(|one| one.observed.id.clone());
+            let volumes = world.volumes.keys().cloned();
+            (ids.collect::<Vec<_>>(), volumes.collect::<Vec<_>>())
+        })
+    };
+    let before = names(&lab);
+    let report = try_out(&lab, true).await;
+    assert!(
+        matches!(report.discoveries[&key()], Discovery::Found(_)),
+        "{report:#?}"
+    );
+    assert_eq!(names(&lab), before);
+    lab.assert_as_planned("after the trial").await;
+}
+
+#[tokio::test]
+async fn a_trials_second_attempt_is_in_a_fresh_container() {
+    let flaky = Scripted::answering(|number, _| match number {
+        0 => Err(tonic::Status::internal("state is bad")),
+        _ => Ok(InvokeResponse {
+            result_json: TOOLS.into(),
+            error: String::new(),
+        }),
+    });
+    let lab = lab(flaky);
+    let report = try_out(&lab, false).await;
+    assert!(
+        matches!(report.discoveries[&key()], Discovery::Found(_)),
+        "{report:#?}"
+    );
+    let creates = lab
+        .fake
+        .writes()
+        .into_iter()
+        .filter(|write| write.starts_with("create container") && write.contains("discovery"));
+    assert_eq!(creates.count(), 2);
+}
