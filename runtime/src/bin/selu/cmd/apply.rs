@@ -32,6 +32,16 @@ pub(crate) async fn run(
         return Ok(Exit::Failed);
     };
     let secrets = loaded.secrets(cli, printer)?;
+    if args.locked {
+        // What needs no engine is found without one.
+        let Some(plan) = loaded.plan_offline(printer) else {
+            return Ok(Exit::Failed);
+        };
+        let stale = stale(loaded.lock(), &plan);
+        if !stale.is_empty() {
+            return Ok(stale_text(printer, &plan.project, &stale));
+        }
+    }
     let engine = loaded.engine(cli).await?;
     let Some(planned) = loaded.plan(printer, engine.view(), true).await? else {
         return Ok(Exit::Failed);
