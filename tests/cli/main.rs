@@ -55,7 +55,10 @@ impl Desk {
             .current_dir(self.path())
             .env_clear()
             .env("HOME", self.path())
-            .env("DOCKER_HOST", format!("unix://{}", self.path().join("none.sock").display()))
+            .env(
+                "DOCKER_HOST",
+                format!("unix://{}", self.path().join("none.sock").display()),
+            )
             .stdin(std::process::Stdio::null());
         command
     }
@@ -85,7 +88,13 @@ impl From<Output> for Ran {
 impl Ran {
     #[track_caller]
     fn exits(self, code: i32) -> Self {
-        assert_eq!(self.code, Some(code), "out: {}\nerr: {}", self.out, self.err);
+        assert_eq!(
+            self.code,
+            Some(code),
+            "out: {}\nerr: {}",
+            self.out,
+            self.err
+        );
         self
     }
 
@@ -100,7 +109,11 @@ impl Ran {
     fn json(&self) -> serde_json::Value {
         let value: serde_json::Value = serde_json::from_str(&self.out)
             .unwrap_or_else(|error| panic!("{error}: {:?}", self.out));
-        assert!(self.out.starts_with('{') && self.out.ends_with("}\n"), "{:?}", self.out);
+        assert!(
+            self.out.starts_with('{') && self.out.ends_with("}\n"),
+            "{:?}",
+            self.out
+        );
         value
     }
 }

@@ -24,15 +24,22 @@ fn a_directory_without_a_project_is_an_error_for_every_command() {
 #[test]
 fn a_mistyped_directory_and_a_file_are_named() {
     let desk = Desk::with_project();
-    desk.run(&["plan", "nowhere"]).exits(1).says("nowhere cannot be read");
-    desk.run(&["check", "selu.toml"]).exits(1).says("selu.toml is a file");
+    desk.run(&["plan", "nowhere"])
+        .exits(1)
+        .says("nowhere cannot be read");
+    desk.run(&["check", "selu.toml"])
+        .exits(1)
+        .says("selu.toml is a file");
 }
 
 #[test]
 fn a_sound_project_checks_plans_and_lists_its_tools_without_an_engine() {
     let desk = Desk::with_project();
     desk.run(&["check"]).exits(0);
-    let plan = desk.run(&["plan", "--offline", "--format", "json"]).exits(0).json();
+    let plan = desk
+        .run(&["plan", "--offline", "--format", "json"])
+        .exits(0)
+        .json();
     assert_eq!(plan["format_version"], "1.0");
     let tools = desk.run(&["tools", "--format", "json"]).exits(0).json();
     assert_eq!(tools["agents"]["weather"][0]["name"], "api__forecast");
@@ -49,7 +56,10 @@ fn what_is_blocked_is_not_offered_and_is_named() {
     );
     let tools = desk.run(&["tools", "--format", "json"]).exits(0).json();
     assert_eq!(tools["agents"]["weather"], serde_json::json!([]));
-    assert_eq!(tools["blocked"], serde_json::json!(["weather/api forecast"]));
+    assert_eq!(
+        tools["blocked"],
+        serde_json::json!(["weather/api forecast"])
+    );
 }
 
 #[test]
@@ -61,9 +71,14 @@ fn every_fault_of_a_project_comes_in_one_run_with_1_never_a_count() {
     let text = desk.run(&["check"]).exits(1);
     assert!(text.out.contains("manifest.yaml:"), "{}", text.out);
     // Findings are the data of `check` alone.
-    let plan = desk.run(&["plan", "--offline"]).exits(1).says("manifest.yaml:");
+    let plan = desk
+        .run(&["plan", "--offline"])
+        .exits(1)
+        .says("manifest.yaml:");
     assert_eq!(plan.out, "");
-    let plan = desk.run(&["plan", "--offline", "--format", "json"]).exits(1);
+    let plan = desk
+        .run(&["plan", "--offline", "--format", "json"])
+        .exits(1);
     assert_eq!(plan.json()["exit_code"], 1);
 }
 
@@ -89,19 +104,36 @@ fn a_damaged_lock_is_an_error_with_its_place() {
 #[test]
 fn a_build_without_a_folder_says_so_and_one_that_cannot_be_meant_is_refused() {
     let desk = Desk::with_project();
-    desk.run(&["build"]).exits(1).says("no capability has a container/ folder");
-    desk.run(&["build", "api"]).exits(1).says("weather/api has no container/ folder");
-    desk.write("agents/weather/capabilities/api/container/Dockerfile", "FROM scratch\n");
-    desk.run(&["build", "apj"]).exits(1).says("these can be built: weather/api");
+    desk.run(&["build"])
+        .exits(1)
+        .says("no capability has a container/ folder");
+    desk.run(&["build", "api"])
+        .exits(1)
+        .says("weather/api has no container/ folder");
+    desk.write(
+        "agents/weather/capabilities/api/container/Dockerfile",
+        "FROM scratch\n",
+    );
+    desk.run(&["build", "apj"])
+        .exits(1)
+        .says("these can be built: weather/api");
 }
 
 #[test]
 fn nothing_in_a_pipe_moves_the_cursor_or_has_a_colour() {
     let desk = Desk::with_project();
     desk.manifest("class: toool\n");
-    for arguments in [&["check"][..], &["plan"], &["plan", "--offline"], &["nonsense"]] {
+    for arguments in [
+        &["check"][..],
+        &["plan"],
+        &["plan", "--offline"],
+        &["nonsense"],
+    ] {
         let ran = desk.run(arguments);
-        assert!(!ran.out.contains('\u{1b}') && !ran.err.contains('\u{1b}'), "{arguments:?}");
+        assert!(
+            !ran.out.contains('\u{1b}') && !ran.err.contains('\u{1b}'),
+            "{arguments:?}"
+        );
     }
 }
 

@@ -71,14 +71,9 @@ pub(crate) async fn run(
     }
     announce(printer, &planned.plan, &due, &secrets);
     let question = format!("{} Go on?", summary(&planned.changes));
-    if !held::ask(printer, stop, args.consent, &question).await? {
+    if !held::ask(args.consent, &question).await? {
         printer.say("Nothing was changed.");
-        let exit = if stop.requested() {
-            Exit::Interrupted
-        } else {
-            Exit::Failed
-        };
-        let outcome = Outcome::declined(&planned.changes, exit);
+        let outcome = Outcome::declined(&planned.changes, Exit::Failed);
         return Ok(outcome.show(printer, &planned.plan.project, &[]));
     }
 
