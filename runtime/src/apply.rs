@@ -7,6 +7,7 @@
 mod destroy;
 mod instance;
 mod policy;
+mod progress;
 mod pull;
 mod ready;
 mod trial;
@@ -22,7 +23,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use selu_compiler::diff::{self, Action, Change, ChangeSet, Subject};
+use selu_compiler::diff::{Action, Change, ChangeSet, Subject};
 use selu_compiler::model::{InstanceKey, Network, NetworkMode};
 use selu_compiler::observed::Observed;
 use selu_compiler::plan::{GatewayRule, Plan, PlannedGateway, PlannedNetwork, label, names};
@@ -36,6 +37,7 @@ use crate::secrets::Secrets;
 use crate::stop::Stop;
 use instance::Instance;
 use policy::PolicyDesk;
+use progress::Progress;
 
 /// How many instances are worked on at once: more gains nothing on a small machine, and loads a registry.
 const CONCURRENCY: usize = 4;
@@ -276,104 +278,6 @@ pub async fn apply(job: &Job<'_>) -> Report {
     progress.report()
 }
 
-/// Which changes are done, run, or wait for others (product.md 11).
-struct Progress<'a> {
-    job: &'a Job<'a>,
-    wanted: &'a BTreeSet<InstanceKey>,
-    dependencies: Vec<Vec<usize>>,
-    started: Vec<bool>,
-    outcomes: Vec<Option<Outcome>>,
-    discoveries: BTreeMap<InstanceKey, Discovery>,
-}
-
-impl<'a> Progress<'a> {
-    fn new(job: &'a Job<'a>, wanted: &'a BTreeSet<InstanceKey>) -> Self {
-        let count = job.changes.changes.len();
-        Self {
-            job,
-            wanted,
-            dependencies: diff::dependencies(job.plan, job.changes),
-            started: vec![false; count],
-            outcomes: (0..count).map(|_| None).collect(),
-            discoveries: BTreeMap::new(),
-        }
-    }
-
-    /// The next change whose dependencies all succeeded. Those that can't start any more are settled on the way.
-    fn next(&mut self) -> Option<usize> {
-        for index in 0..self.started.len() {
-            if self.started[index] {
-                continue;
-            }
-            let before = self.dependencies[index].iter();
-            let states: Vec<Option<bool>> = before
-                .map(|&earlier| self.outcomes[earlier].as_ref().map(Outcome::is_success))
-                .collect();
-            if states.contains(&Some(false)) {
-                self.started[index] = true;
-                let why = "something that it depends on failed".to_owned();
-                self.outcomes[index] = Some(Outcome::NotStarted(why));
-            } else if states.iter().all(Option::is_some) {
-                self.started[index] = true;
-                return Some(index);
-            }
-        }
-        None
-    }
-
-    fn settle_subject(&mut self, subject: &Subject, result: Result<(), StepError>) {
-        let changes = &self.job.changes.changes;
-        if let Some(index) = changes.iter().position(|change| change.subject == *subject) {
-            self.started[index] = true;
-            self.settle(index, result);
-        }
-    }
-
-    fn settle(&mut self, index: usize, result: Result<(), StepError>) {
-        let change = &self.job.changes.changes[index];
-        let subject = change.subject.clone();
-        let outcome = match result {
-            Ok(()) if change.action == Action::NoOp => Outcome::Unchanged,
-            Ok(()) => {
-                let text = done_word(change.action).to_owned();
-                self.job.events.emit(Event::Done { subject, text });
-                Outcome::Done
-            }
-            Err(StepError::Interrupted) => Outcome::NotStarted("interrupted first".to_owned()),
-            Err(error) => {
-                let text = self.job.secrets.redactor().clean(&chain(&error));
-                self.job.events.emit(Event::Failed {
-                    subject,
-                    text: text.clone(),
-                });
-                Outcome::Failed(text)
-            }
-        };
-        self.outcomes[index] = Some(outcome);
-    }
-
-    fn report(mut self) -> Report {
-        for key in self.wanted {
-            self.discoveries
-                .entry(key.clone())
-                .or_insert(Discovery::NotStarted);
-        }
-        let changes = self.job.changes.changes.iter().cloned();
-        let outcomes = changes.zip(self.outcomes).map(|(change, outcome)| {
-            let outcome = outcome.unwrap_or_else(|| match change.action {
-                Action::NoOp => Outcome::Unchanged,
-                _ => Outcome::NotStarted("something that it depends on failed".to_owned()),
-            });
-            (change, outcome)
-        });
-        Report {
-            outcomes: outcomes.collect(),
-            discoveries: self.discoveries,
-            interrupted: self.job.stop.requested(),
-        }
-    }
-}
-
 type Desk<'d> = (&'d PlannedGateway, &'d PolicyDesk<'d>);
 
 impl<'a> Job<'a> {
@@ -607,17 +511,6 @@ impl<'a> Job<'a> {
             subject: subject.clone(),
             text: text.to_owned(),
         });
-    }
-}
-
-fn done_word(action: Action) -> &'static str {
-    match action {
-        Action::Create => "created",
-        Action::Update => "updated",
-        Action::Replace => "replaced",
-        Action::Start => "started",
-        Action::Delete => "removed",
-        Action::NoOp => "unchanged",
     }
 }
 

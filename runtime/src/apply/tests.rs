@@ -7,6 +7,7 @@ mod removal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
+use selu_compiler::diff;
 use selu_compiler::lock::Lock;
 use selu_compiler::model::{Capability, Filesystem, Project};
 use selu_compiler::observed::{ContainerState, ImageFacts};
@@ -14,7 +15,7 @@ use selu_compiler::resolve::resolve;
 
 use super::*;
 use crate::engine::fake::{Fake, Image};
-use crate::events::Quiet;
+use crate::events::{Events, Quiet};
 use crate::observe::observe;
 use crate::testing::server::Scripted;
 use crate::testing::{capability, project};
@@ -27,6 +28,7 @@ struct Lab {
     project: Project,
     secrets: Secrets,
     lock: Mutex<Option<Lock>>,
+    events: Box<dyn Events>,
 }
 
 impl Lab {
@@ -40,6 +42,7 @@ impl Lab {
             project: project(vec![("agent", capabilities)]),
             secrets: Secrets::default(),
             lock: Mutex::default(),
+            events: Box::new(Quiet),
         };
         for (_, _, capability) in lab.project.instances() {
             lab.image(
@@ -94,7 +97,7 @@ impl Lab {
             due,
             unpulled: &BTreeMap::new(),
             secrets: &self.secrets,
-            events: &Quiet,
+            events: self.events.as_ref(),
             stop,
             ready_timeout: Duration::from_millis(400),
         };
@@ -240,6 +243,19 @@ async fn an_image_that_ends_at_once_never_takes_the_working_one_down() {
     lab.assert_as_planned("mended").await;
 }
 
+/// Every container that runs has written a line by the next event.
+struct Logging(Fake);
+
+impl Events for Logging {
+    fn emit(&self, _event: Event) {
+        self.0.edit(|world| {
+            for container in world.containers.values_mut() {
+                container.log = "listening on 127.0.0.1 with hunter2-secret".to_owned();
+            }
+        });
+    }
+}
+
 #[tokio::test]
 async fn a_container_that_never_listens_says_where_it_should_and_quotes_its_log_without_secrets() {
     let mut weather = capability("weather");
@@ -256,21 +272,8 @@ async fn a_container_that_never_listens_says_where_it_should_and_quotes_its_log_
     )];
     lab.secrets = Secrets::gather(&lab.project, environment, None).unwrap().0;
     lab.image("weather:1", "deaf", |image| image.serve = None);
-    // The log is written while the container runs.
-    let fake = lab.fake.clone();
-    let writer = tokio::spawn(async move {
-        loop {
-            fake.edit(|world| {
-                for container in world.containers.values_mut() {
-                    container.log = "listening on 127.0.0.1 with hunter2-secret".to_owned();
-                }
-            });
-            tokio::task::yield_now().await;
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    });
+    lab.events = Box::new(Logging(lab.fake.clone()));
     let report = lab.apply().await;
-    writer.abort();
     let why = failure(&report);
     assert!(why.contains("0.0.0.0:50051"), "{why}");
     assert!(

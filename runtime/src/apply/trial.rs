@@ -100,6 +100,22 @@ fn rename(project: &str, key: &InstanceKey, resident: &mut PlannedContainer) {
 }
 
 impl Job<'_> {
+    /// Whether an instance's container exists for a discovery alone.
+    pub(super) fn is_trial(&self, key: &InstanceKey) -> bool {
+        let resident = self
+            .plan
+            .instances
+            .get(key)
+            .and_then(|one| one.resident.as_ref());
+        resident.is_some_and(|planned| {
+            planned
+                .spec
+                .labels
+                .get(label::ROLE)
+                .is_some_and(|role| role == ROLE)
+        })
+    }
+
     /// Removes what discoveries made, also what an earlier one left after a crash: only whoever has the hold discovers.
     /// A gateway that was not there before goes as well.
     pub async fn clear_trials(&self, keep_gateway: bool) -> Result<(), StepError> {

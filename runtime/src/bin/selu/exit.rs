@@ -60,6 +60,14 @@ impl Ending {
         }
     }
 
+    /// A signal came before anything was begun.
+    pub(crate) fn interrupted() -> Self {
+        Self {
+            message: "interrupted; nothing was changed".to_owned(),
+            exit: Exit::Interrupted,
+        }
+    }
+
     /// What the plan was made from has changed.
     pub(crate) fn stale(message: impl Into<String>) -> Self {
         Self {

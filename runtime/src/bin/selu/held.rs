@@ -13,12 +13,7 @@ use crate::hints::Hinted;
 use crate::printer::Printer;
 
 /// Whether to go on. Without a terminal and without `-y` the answer can't be had, and that is an error.
-pub(crate) async fn ask(
-    printer: &Printer,
-    stop: &Stop,
-    consent: Consent,
-    question: &str,
-) -> anyhow::Result<bool> {
+pub(crate) async fn ask(consent: Consent, question: &str) -> anyhow::Result<bool> {
     if consent.yes {
         return Ok(true);
     }
@@ -31,13 +26,7 @@ pub(crate) async fn ask(
         let mut line = String::new();
         std::io::stdin().read_line(&mut line).map(|_| line)
     });
-    let line = tokio::select! {
-        () = stop.wait() => {
-            printer.say("");
-            return Ok(false);
-        }
-        line = answer => line??,
-    };
+    let line = answer.await??;
     Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
@@ -77,6 +66,7 @@ pub(crate) async fn under<T>(
     stop: &Stop,
     work: impl Future<Output = T>,
 ) -> T {
+    stop.begin_work();
     tokio::pin!(work);
     tokio::select! {
         done = &mut work => return done,

@@ -17,7 +17,7 @@ use selu_runtime::stop::Stop;
 use tokio::signal::unix::{SignalKind, signal};
 
 use args::{Cli, Command};
-use exit::Exit;
+use exit::{Ending, Exit};
 use printer::Printer;
 
 fn main() -> ExitCode {
@@ -47,12 +47,6 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli, printer: &Printer) -> anyhow::Result<Exit> {
-    // Commands that need no engine need no runtime either.
-    match &cli.command {
-        Command::Check(args) => return cmd::check::run(printer, args),
-        Command::Schema(args) => return cmd::schema::run(printer, args),
-        _ => {}
-    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -70,34 +64,23 @@ fn run(cli: &Cli, printer: &Printer) -> anyhow::Result<Exit> {
 }
 
 async fn dispatch(cli: &Cli, printer: &Printer, stop: &Stop) -> anyhow::Result<Exit> {
-    let changing = async {
+    let command = async {
         match &cli.command {
-            Command::Apply(args) => Some(cmd::apply::run(cli, printer, stop, args).await),
-            Command::Lock(args) => Some(cmd::lock::run(cli, printer, stop, args).await),
-            Command::Destroy(args) => Some(cmd::destroy::run(cli, printer, stop, args).await),
-            Command::Build(args) => Some(cmd::build::run(cli, printer, stop, args).await),
-            _ => None,
-        }
-    };
-    if let Some(result) = changing.await {
-        return result;
-    }
-    // What only looks leaves nothing to be tidied up.
-    let looking = async {
-        match &cli.command {
-            Command::Plan(args) => cmd::plan::run(cli, printer, args).await,
-            Command::Status(args) => cmd::status::run(cli, printer, args).await,
-            Command::Tools(args) => cmd::tools::run(cli, printer, args),
             Command::Check(args) => cmd::check::run(printer, args),
+            Command::Plan(args) => cmd::plan::run(cli, printer, args).await,
+            Command::Apply(args) => cmd::apply::run(cli, printer, stop, args).await,
+            Command::Lock(args) => cmd::lock::run(cli, printer, stop, args).await,
+            Command::Status(args) => cmd::status::run(cli, printer, args).await,
+            Command::Destroy(args) => cmd::destroy::run(cli, printer, stop, args).await,
+            Command::Tools(args) => cmd::tools::run(cli, printer, args),
+            Command::Build(args) => cmd::build::run(cli, printer, stop, args).await,
             Command::Schema(args) => cmd::schema::run(printer, args),
-            Command::Apply(_) | Command::Lock(_) | Command::Destroy(_) | Command::Build(_) => {
-                Ok(Exit::Done)
-            }
         }
     };
     tokio::select! {
-        result = looking => result,
-        () = stop.wait() => Ok(Exit::Interrupted),
+        result = command => result,
+        // Where nothing was begun there is nothing to be tidied up.
+        () = stop.wait_idle() => Err(Ending::interrupted().into()),
     }
 }
 

@@ -32,6 +32,16 @@ pub(crate) async fn run(
         return Ok(Exit::Failed);
     };
     let secrets = loaded.secrets(cli, printer)?;
+    if args.locked {
+        // What needs no engine is found without one.
+        let Some(plan) = loaded.plan_offline(printer) else {
+            return Ok(Exit::Failed);
+        };
+        let stale = stale(loaded.lock(), &plan);
+        if !stale.is_empty() {
+            return Ok(stale_text(printer, &plan.project, &stale));
+        }
+    }
     let engine = loaded.engine(cli).await?;
     let Some(planned) = loaded.plan(printer, engine.view(), true).await? else {
         return Ok(Exit::Failed);
@@ -61,14 +71,9 @@ pub(crate) async fn run(
     }
     announce(printer, &planned.plan, &due, &secrets);
     let question = format!("{} Go on?", summary(&planned.changes));
-    if !held::ask(printer, stop, args.consent, &question).await? {
+    if !held::ask(args.consent, &question).await? {
         printer.say("Nothing was changed.");
-        let exit = if stop.requested() {
-            Exit::Interrupted
-        } else {
-            Exit::Failed
-        };
-        let outcome = Outcome::declined(&planned.changes, exit);
+        let outcome = Outcome::declined(&planned.changes, Exit::Failed);
         return Ok(outcome.show(printer, &planned.plan.project, &[]));
     }
 

@@ -48,6 +48,7 @@ pub(crate) async fn run(
     };
     let jobs = jobs(&loaded, args.name.as_deref())?;
     let engine = loaded.engine(cli).await?;
+    stop.begin_work();
     let (mut built, mut failed, mut left) = (Vec::new(), Vec::new(), Vec::new());
     for job in &jobs {
         if stop.requested() {

@@ -43,19 +43,14 @@ pub(crate) async fn run(
         ));
     }
     list(printer, &removal);
-    if !held::ask(printer, stop, args.consent, "Remove all of it?").await? {
-        let exit = if stop.requested() {
-            Exit::Interrupted
-        } else {
-            Exit::Failed
-        };
+    if !held::ask(args.consent, "Remove all of it?").await? {
         printer.say("Nothing was removed.");
         return Ok(finish(
             printer,
             &project,
             &removal,
             &Default::default(),
-            exit,
+            Exit::Failed,
         ));
     }
 
