@@ -6,6 +6,7 @@ pub mod credential;
 mod cron;
 pub mod discovered;
 pub mod image;
+mod locale;
 pub mod network;
 mod parallel;
 mod place;
@@ -14,6 +15,7 @@ mod settings;
 mod shape;
 mod steps;
 pub mod tool;
+pub(crate) mod versions;
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -61,6 +61,8 @@ pub struct AgentFolder {
     pub agent: Option<SourceFile>,
     /// `agent.md` and `agent.<locale>.md`.
     pub prompts: Vec<SourceFile>,
+    /// `i18n/<locale>.yaml`.
+    pub locales: Vec<SourceFile>,
     /// Its own capabilities.
     pub capabilities: Vec<CapabilityFolder>,
 }
@@ -76,6 +78,8 @@ pub struct CapabilityFolder {
     pub prompts: Vec<SourceFile>,
     /// What builds the image.
     pub container: Option<ContainerFolder>,
+    /// Those of its files that say which packages go into the image: Dockerfiles and requirements (P5).
+    pub builds: Vec<SourceFile>,
 }
 
 impl SourceSet {
@@ -86,6 +90,7 @@ impl SourceSet {
                 .agent
                 .iter()
                 .chain(&agent.prompts)
+                .chain(&agent.locales)
                 .chain(agent.capabilities.iter().flat_map(CapabilityFolder::files))
         });
         self.settings
@@ -97,7 +102,10 @@ impl SourceSet {
 
 impl CapabilityFolder {
     fn files(&self) -> impl Iterator<Item = &SourceFile> {
-        self.manifest.iter().chain(&self.prompts)
+        self.manifest
+            .iter()
+            .chain(&self.prompts)
+            .chain(&self.builds)
     }
 }
 

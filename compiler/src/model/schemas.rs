@@ -5,32 +5,63 @@ use std::sync::LazyLock;
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::agent::RawAgent;
 use super::capability::RawCapability;
+use super::locale::RawLocale;
 use super::settings::RawSettings;
 
 /// Names that [`schema`] knows.
-pub const NAMES: [&str; 3] = ["agent", "manifest", "settings"];
+pub const NAMES: [&str; 4] = ["agent", "locale", "manifest", "settings"];
 
 static AGENT: LazyLock<Value> = LazyLock::new(generate::<RawAgent>);
+static LOCALE: LazyLock<Value> = LazyLock::new(generate::<RawLocale>);
 static MANIFEST: LazyLock<Value> = LazyLock::new(generate::<RawCapability>);
 static SETTINGS: LazyLock<Value> = LazyLock::new(generate::<RawSettings>);
 
-/// The JSON Schema (draft-07) of `manifest`, `agent` or `settings`; `None` for any other name.
+/// Marks a list for which its only item may stand alone.
+pub(crate) const ONE_OR_MORE: &str = "x-one-or-more";
+
+/// The JSON Schema (draft-07) of one of [`NAMES`]; `None` for any other name.
 pub fn schema(name: &str) -> Option<Value> {
-    Some(match name {
+    let mut schema = match name {
         "agent" => AGENT.clone(),
+        "locale" => LOCALE.clone(),
         "manifest" => MANIFEST.clone(),
         "settings" => SETTINGS.clone(),
         _ => return None,
-    })
+    };
+    spell_out(&mut schema);
+    Some(schema)
+}
+
+/// [`ONE_OR_MORE`] in words that an editor knows.
+fn spell_out(schema: &mut Value) {
+    match schema {
+        Value::Object(map) => {
+            map.values_mut().for_each(spell_out);
+            if map.remove(ONE_OR_MORE).is_some()
+                && let Some(list) = map.remove("type")
+                && let Some(each) = map.remove("items")
+            {
+                let list = json!({"type": list, "items": each.clone()});
+                map.insert("anyOf".to_owned(), json!([each, list]));
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(spell_out),
+        _ => {}
+    }
 }
 
 /// Of agent.yaml.
 pub(crate) fn agent() -> &'static Value {
     &AGENT
+}
+
+/// Of i18n/<locale>.yaml.
+pub(crate) fn locale() -> &'static Value {
+    &LOCALE
 }
 
 /// Of manifest.yaml.

@@ -9,9 +9,6 @@ use crate::diag::{Code, Problem, shown};
 /// The longest name in DNS, without the dot at its end.
 const NAME_MAX: usize = 253;
 
-/// Second levels below which anyone can register in countries that have them (`co.uk`, `com.au`).
-const SECOND_LEVELS: &[&str] = &["ac", "co", "com", "edu", "gov", "net", "org"];
-
 /// Ports of service names that people write.
 const SERVICES: &[(&str, u16)] = &[
     ("ftp", 21),
@@ -131,12 +128,12 @@ impl Entry {
     }
 }
 
-/// One label (`com`), or a well-known second level below a country (`co.uk`).
+/// Whether anyone can register below it: by the public suffix list (`com`, `co.uk`, `github.io`), and any single label.
 fn is_public_suffix(apex: &str) -> bool {
-    match apex.split_once('.') {
-        None => apex != "localhost",
-        Some((second, country)) => country.len() == 2 && SECOND_LEVELS.contains(&second),
+    if !apex.contains('.') {
+        return apex != "localhost";
     }
+    psl::suffix(apex.as_bytes()).is_some_and(|suffix| suffix.is_known() && suffix == apex)
 }
 
 /// Reads an entry; the problem has no pointer yet.
