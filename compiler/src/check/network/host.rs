@@ -99,13 +99,18 @@ impl Entry {
                 format!("`{self}` is the container itself, not the machine that it runs on"),
             ));
         }
-        if let Host::Below(apex) = &self.host
-            && is_public_suffix(apex)
-        {
-            problems.push(Problem::new(
-                &codes::HOST_PUBLIC_SUFFIX,
-                format!("`{self}` allows every domain that anyone registers below `{apex}`"),
-            ));
+        if let Host::Below(apex) = &self.host {
+            problems.extend(match Suffix::of(apex) {
+                Suffix::None => None,
+                Suffix::Public => Some(Problem::new(
+                    &codes::HOST_PUBLIC_SUFFIX,
+                    format!("`{self}` allows every domain that anyone registers below `{apex}`"),
+                )),
+                Suffix::Shared => Some(Problem::new(
+                    &codes::HOST_SHARED_SUFFIX,
+                    format!("`{self}` allows the names of every customer of `{apex}`"),
+                )),
+            });
         }
         if self.port.is_none() {
             problems.push(
@@ -128,12 +133,33 @@ impl Entry {
     }
 }
 
-/// Whether anyone can register below it: by the public suffix list (`com`, `co.uk`, `github.io`), and any single label.
-fn is_public_suffix(apex: &str) -> bool {
-    if !apex.contains('.') {
-        return apex != "localhost";
+/// Who can get a name below a domain, by the public suffix list.
+enum Suffix {
+    /// Its owner.
+    None,
+    /// Anyone, at a registry: `com`, `co.uk`, and any single label.
+    Public,
+    /// Anyone, as a customer of its owner: `github.io`.
+    Shared,
+}
+
+impl Suffix {
+    fn of(apex: &str) -> Self {
+        if apex == "localhost" {
+            return Self::None;
+        }
+        if !apex.contains('.') {
+            return Self::Public;
+        }
+        match psl::suffix(apex.as_bytes()) {
+            Some(suffix) if suffix == apex => match suffix.typ() {
+                Some(psl::Type::Icann) => Self::Public,
+                Some(psl::Type::Private) => Self::Shared,
+                None => Self::None,
+            },
+            _ => Self::None,
+        }
     }
-    psl::suffix(apex.as_bytes()).is_some_and(|suffix| suffix.is_known() && suffix == apex)
 }
 
 /// Reads an entry; the problem has no pointer yet.

@@ -235,8 +235,6 @@ fn a_wildcard_over_a_public_suffix_is_a_warning() {
     for entry in [
         "*.com:443",
         "*.co.uk:443",
-        "*.github.io:443",
-        "*.s3.amazonaws.com:443",
         "*.anything.ck:443",
         "*.рф:443",
         "*.internal:443",
@@ -244,6 +242,13 @@ fn a_wildcard_over_a_public_suffix_is_a_warning() {
         assert_eq!(
             check(NetworkMode::Allowlist, &[entry]).1,
             ["host-public-suffix /hosts/0"],
+            "{entry}"
+        );
+    }
+    for entry in ["*.github.io:443", "*.s3.amazonaws.com:443"] {
+        assert_eq!(
+            check(NetworkMode::Allowlist, &[entry]).1,
+            ["host-shared-suffix /hosts/0"],
             "{entry}"
         );
     }

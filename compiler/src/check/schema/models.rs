@@ -69,17 +69,23 @@ fn root(map: &Map<String, Value>, problems: &mut Vec<Problem>) {
                 .at_key(pointer::push("", keyword)),
         );
     }
-    match map.get("type") {
-        Some(kind) if kind == "object" => {}
-        Some(_) => problems.push(
+    if map.contains_key("$ref") {
+        problems.push(
+            Problem::new(
+                &codes::SCHEMA_FOR_MODELS,
+                "model providers follow no `$ref` at the root: the model would see no arguments",
+            )
+            .help("copy the definition to the root")
+            .at_key("/$ref"),
+        );
+    }
+    // A root without `type` is offered to models as an object.
+    if map.get("type").is_some_and(|kind| kind != "object") {
+        problems.push(
             refused("a root whose type is not `object` alone")
                 .help("write `type: object`")
                 .at("/type"),
-        ),
-        None => problems.push(
-            refused("a root without `type: object`")
-                .help("add `type: object`, and list the arguments below `properties`"),
-        ),
+        );
     }
 }
 
