@@ -12,16 +12,18 @@ use super::capability::RawCapability;
 use super::settings::RawSettings;
 
 /// Names that [`schema`] knows.
-pub const NAMES: [&str; 3] = ["agent", "manifest", "settings"];
+pub const NAMES: [&str; 4] = ["agent", "diagnostics", "manifest", "settings"];
 
 static AGENT: LazyLock<Value> = LazyLock::new(generate::<RawAgent>);
 static MANIFEST: LazyLock<Value> = LazyLock::new(generate::<RawCapability>);
 static SETTINGS: LazyLock<Value> = LazyLock::new(generate::<RawSettings>);
 
-/// The JSON Schema (draft-07) of `manifest`, `agent` or `settings`; `None` for any other name.
+/// The JSON Schema (draft-07) of `manifest`, `agent` or `settings`, or of what `check --format json` prints
+/// (`diagnostics`); `None` for any other name.
 pub fn schema(name: &str) -> Option<Value> {
     Some(match name {
         "agent" => AGENT.clone(),
+        "diagnostics" => crate::diag::render::json_schema(),
         "manifest" => MANIFEST.clone(),
         "settings" => SETTINGS.clone(),
         _ => return None,

@@ -40,12 +40,18 @@ pub(crate) enum Format {
     Text,
     /// For programs: JSON from the first byte to the last.
     Json,
+    /// SARIF 2.1.0, for code scanning (`check` only).
+    Sarif,
+    /// Annotations of GitHub's workflows (`check` only).
+    Github,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Compile and report; needs no engine
-    Check(Directory),
+    Check(CheckArgs),
+    /// Tell what a finding's code means, and what to do about it
+    Explain(ExplainArgs),
     /// Show what apply would do; changes nothing
     Plan(PlanArgs),
     /// Make the engine as planned, discover live tools, write selu.lock
@@ -69,6 +75,32 @@ pub(crate) struct Directory {
     /// Project, agent or capability directory
     #[arg(value_name = "DIR", default_value = ".")]
     pub(crate) dir: Utf8PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    #[command(flatten)]
+    pub(crate) directory: Directory,
+    /// Take findings of this kind for errors
+    #[arg(long, value_enum, value_name = "KIND")]
+    pub(crate) deny: Option<Deny>,
+    /// Check again whenever a file changes, until interrupted
+    #[arg(long)]
+    pub(crate) watch: bool,
+}
+
+/// What `check --deny` takes for errors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Deny {
+    /// All warnings.
+    Warnings,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// Its id or its name, such as SELU0305 or misspelt-field
+    #[arg(value_name = "CODE")]
+    pub(crate) code: String,
 }
 
 #[derive(Debug, Args)]
