@@ -27,9 +27,12 @@ pub(super) fn keep(diagnostics: &mut [Diagnostic], sources: &SourceSet) {
             continue;
         };
         let lines = lines.entry(file).or_insert_with(|| text.lines().collect());
-        let first = (origin.line as usize)
-            .checked_sub(1)
-            .and_then(|line| lines.get(line)?.chars().nth((origin.column as usize).checked_sub(1)?));
+        let first = (origin.line as usize).checked_sub(1).and_then(|line| {
+            lines
+                .get(line)?
+                .chars()
+                .nth((origin.column as usize).checked_sub(1)?)
+        });
         if needs_quotes(first, suggestion) {
             found.suggestion = serde_json::to_string(suggestion).ok();
         }

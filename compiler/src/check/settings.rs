@@ -172,7 +172,9 @@ impl Check<'_> {
                 let message = format!("there is no code `{}`", diag::shown(&key));
                 let mut finding = Diagnostic::new(&codes::UNKNOWN_CODE, place, message);
                 if let Some(near) = diag::codes::nearest(&key) {
-                    finding = finding.help(format!("did you mean `{near}`?")).suggest(near);
+                    finding = finding
+                        .help(format!("did you mean `{near}`?"))
+                        .suggest(near);
                 }
                 self.findings.push(finding);
                 continue;

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::agent::RawAgent;
 use super::capability::RawCapability;
@@ -22,12 +22,37 @@ static SETTINGS: LazyLock<Value> = LazyLock::new(generate::<RawSettings>);
 /// (`diagnostics`); `None` for any other name.
 pub fn schema(name: &str) -> Option<Value> {
     Some(match name {
-        "agent" => AGENT.clone(),
+        "agent" => closed(AGENT.clone(), true),
         "diagnostics" => crate::diag::render::json_schema(),
-        "manifest" => MANIFEST.clone(),
-        "settings" => SETTINGS.clone(),
+        "manifest" => closed(MANIFEST.clone(), true),
+        "settings" => closed(SETTINGS.clone(), false),
         _ => return None,
     })
+}
+
+/// Says that what has known fields has no others, so that an editor shows a misspelt one; `own` allows those that begin
+/// with `x-`. The compiler itself judges unknown fields with more care (M6).
+fn closed(mut schema: Value, own: bool) -> Value {
+    close(&mut schema, own);
+    schema
+}
+
+fn close(schema: &mut Value, own: bool) {
+    match schema {
+        Value::Object(map) => {
+            if map.get("properties").is_some_and(Value::is_object)
+                && !map.contains_key("additionalProperties")
+            {
+                map.insert("additionalProperties".to_owned(), Value::Bool(false));
+                if own {
+                    map.insert("patternProperties".to_owned(), json!({ "^x-": true }));
+                }
+            }
+            map.values_mut().for_each(|value| close(value, own));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| close(item, own)),
+        _ => {}
+    }
 }
 
 /// Of agent.yaml.

@@ -57,7 +57,10 @@ fn file<'a>(set: &'a mut SourceSet, path: &Utf8Path) -> Option<&'a mut SourceFil
 }
 
 fn texts(capability: &mut CapabilityFolder) -> impl Iterator<Item = &mut SourceFile> {
-    capability.manifest.iter_mut().chain(&mut capability.prompts)
+    capability
+        .manifest
+        .iter_mut()
+        .chain(&mut capability.prompts)
 }
 
 fn capabilities(set: &mut SourceSet) -> impl Iterator<Item = &mut CapabilityFolder> {

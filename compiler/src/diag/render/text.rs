@@ -81,7 +81,16 @@ fn report<'a>(
     let title = level
         .primary_title(wrapped(&diagnostic.message, indent, width))
         .id(diagnostic.code.id);
-    let mut group = lines.show(Group::with_title(title), diagnostic);
+    let mut group = Group::with_title(title);
+    // Of a field at the top, the line itself says which one it is.
+    let place = &diagnostic.place;
+    let path = Some(place.path.as_str()).filter(|path| path.contains(['.', '[']));
+    let fits = path.is_none_or(|path| label_fits(path, place, width));
+    group = lines.show(group, diagnostic, path.filter(|_| fits));
+    if let Some(path) = path.filter(|_| !fits) {
+        let note = format!("this is {}", escaped(path));
+        group = group.element(Level::NOTE.message(note));
+    }
     let usual = diagnostic.code.severity;
     if usual != diagnostic.severity {
         let usual = match usual {
@@ -101,7 +110,7 @@ fn report<'a>(
         .and_then(|suggestion| lines.patch(&diagnostic.place, suggestion));
     match (&diagnostic.help, patch) {
         (help, Some(patch)) => {
-            let help = help.as_deref().unwrap_or("write it so");
+            let help = help.as_deref().unwrap_or("write it like this");
             let title = Level::HELP.secondary_title(wrapped(help, 6, width));
             vec![group, Group::with_title(title).element(patch)]
         }
@@ -110,6 +119,16 @@ fn report<'a>(
         }
         (None, None) => vec![group],
     }
+}
+
+/// Whether a label ends before the terminal does; lines that are too long are cut so that the place is about in the
+/// middle.
+fn label_fits(label: &str, place: &Place, width: Option<usize>) -> bool {
+    const MARGIN: usize = 10;
+    width.is_none_or(|width| {
+        let half = |number: u32| (number as usize).min(width / 2);
+        MARGIN + half(place.origin.column) + half(place.length) + label.chars().count() <= width
+    })
 }
 
 /// A text without anything hidden, broken between words where the terminal ends.
@@ -173,10 +192,13 @@ impl<'a> Lines<'a> {
     }
 
     /// Adds the finding's place, and the further ones: beside it where they are near, else after it.
-    fn show(&self, mut group: Group<'a>, diagnostic: &'a Diagnostic) -> Group<'a> {
+    fn show(
+        &self,
+        mut group: Group<'a>,
+        diagnostic: &'a Diagnostic,
+        path: Option<&str>,
+    ) -> Group<'a> {
         let place = &diagnostic.place;
-        // Of a field at the top, the line itself says which one it is.
-        let path = Some(place.path.as_str()).filter(|path| path.contains(['.', '[']));
         let Some((lines, index)) = self.at(place) else {
             group = group.element(self.origin(place));
             return self.others(group, diagnostic.related.iter().collect());
@@ -212,11 +234,7 @@ impl<'a> Lines<'a> {
         self.others(group, far)
     }
 
-    fn others(
-        &self,
-        mut group: Group<'a>,
-        others: Vec<&'a crate::diag::Related>,
-    ) -> Group<'a> {
+    fn others(&self, mut group: Group<'a>, others: Vec<&'a crate::diag::Related>) -> Group<'a> {
         for related in others {
             group = match self.at(&related.place) {
                 Some((lines, index)) => {
@@ -330,7 +348,14 @@ impl<'a, 'l> Excerpt<'a, 'l> {
 fn above(lines: &[&str], index: usize, toml: bool) -> Vec<usize> {
     let near = index.saturating_sub(FAR)..index;
     if toml {
-        return near.rev().find(|at| lines[*at].starts_with('[')).into_iter().collect();
+        if lines[index].starts_with('[') {
+            return Vec::new();
+        }
+        return near
+            .rev()
+            .find(|at| lines[*at].starts_with('['))
+            .into_iter()
+            .collect();
     }
     let indent = |line: &str| line.len() - line.trim_start_matches(' ').len();
     let is_item = |line: &str| line.trim_start_matches(' ').starts_with("- ");

@@ -89,6 +89,11 @@ impl Watch {
         checked.map(|checked| (checked, &self.sources))
     }
 
+    /// How many capabilities the last check looked at, and how many there are.
+    pub(crate) fn looked_at(&self) -> (usize, usize) {
+        (self.cache.fresh(), self.cache.len())
+    }
+
     /// How long to wait before the next look.
     pub(crate) fn pause(&self) -> Duration {
         PAUSE.max(self.cost * SHARE)

@@ -72,10 +72,14 @@ fn text(printer: &Printer, checked: &Checked, sources: &SourceSet) -> String {
 
 /// Where more is to be read about the first finding that has a say in the outcome.
 fn explain(printer: &Printer, checked: &Checked) {
-    let worst = checked.diagnostics.iter().rev().max_by_key(|one| one.severity);
+    let worst = checked
+        .diagnostics
+        .iter()
+        .rev()
+        .max_by_key(|one| one.severity);
     if let Some(worst) = worst {
         printer.hint(&format!(
-            "`selu explain {}` tells more, and so it does of every code",
+            "`selu explain {}` says why and what to do; it takes any code",
             worst.code.id
         ));
     }
@@ -85,7 +89,10 @@ fn explain(printer: &Printer, checked: &Checked) {
 fn from_here(root: &Utf8Path) -> Utf8PathBuf {
     std::env::current_dir()
         .ok()
-        .and_then(|here| root.strip_prefix(Utf8PathBuf::from_path_buf(here).ok()?).ok())
+        .and_then(|here| {
+            root.strip_prefix(Utf8PathBuf::from_path_buf(here).ok()?)
+                .ok()
+        })
         .unwrap_or(root)
         .to_owned()
 }
@@ -100,17 +107,20 @@ async fn watch(printer: &Printer, args: &CheckArgs) -> anyhow::Result<Exit> {
     let mut watch = Watch::new(&args.directory.dir);
     let mut shown = String::new();
     loop {
-        if let Some((mut checked, sources)) = watch.look() {
+        let text = watch.look().map(|(mut checked, sources)| {
             deny(args, &mut checked);
-            let text = text(printer, &checked, sources);
-            // Files are read twice after a change; the second time mostly shows nothing new.
-            if text != shown {
-                printer.clear_screen();
-                printer.data(&text);
-                let took = began.elapsed().as_millis();
-                printer.say(&format!("checked in {took} ms; waiting for changes"));
-                shown = text;
-            }
+            text(printer, &checked, sources)
+        });
+        // Files are read twice after a change; the second time mostly shows nothing new.
+        if let Some(text) = text.filter(|text| *text != shown) {
+            printer.clear_screen();
+            printer.data(&text);
+            let took = began.elapsed().as_millis();
+            let (fresh, all) = watch.looked_at();
+            printer.say(&format!(
+                "checked {fresh} of {all} capabilities in {took} ms; waiting for changes"
+            ));
+            shown = text;
         }
         tokio::time::sleep(watch.pause()).await;
         began = Instant::now();
