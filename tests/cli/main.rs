@@ -1,5 +1,6 @@
 //! The binary from outside, without an engine: exit codes, what goes where, and what a person is told.
 
+mod check;
 mod engine_down;
 mod project;
 mod secrets;

@@ -71,9 +71,11 @@ fn json_is_as_its_committed_schema_says() {
 fn sarif_is_as_its_official_schema_says() {
     let path = repository().join("tests/sarif/sarif-schema-2.1.0.json");
     let mut schema: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
-    // Its one regex that this validator does not take, a bracket too many, is of a field that is not written.
-    let language = schema.pointer_mut("/definitions/run/properties/language");
-    language.unwrap().as_object_mut().unwrap().remove("pattern");
+    // This validator does not take the regex of a field that is not written: it has a bracket too many.
+    for of in ["run", "toolComponent"] {
+        let language = schema.pointer_mut(&format!("/definitions/{of}/properties/language"));
+        language.unwrap().as_object_mut().unwrap().remove("pattern");
+    }
     let found = every_kind();
     for base in ["", ".", "projects/demo", "/srv/demo"] {
         assert_valid(&schema, &render::sarif(&found, Utf8Path::new(base)));
@@ -117,7 +119,10 @@ fn github_has_one_command_a_line_whatever_a_file_holds() {
         assert!(!line.chars().any(char::is_control), "{line:?}");
     }
     let found = manifest("id: weather\nimage: a/b:1\nclass: Tool\nid: 100%\n").check();
-    insta::assert_snapshot!(render::github(&found.diagnostics, Utf8Path::new(".")), @"");
+    insta::assert_snapshot!(render::github(&found.diagnostics, Utf8Path::new(".")), @r#"
+    ::error file=manifest.yaml,line=3,endLine=3,col=8,endColumn=12,title=SELU0304 not-one-of::class: the string "Tool" is not allowed here; it takes `tool` or `environment`%0Ahelp: did you mean `tool`?
+    ::error file=manifest.yaml,line=4,endLine=4,col=1,endColumn=3,title=SELU0202 duplicate-key::id: the key `id` is written twice in the same mapping%0Afirst written here: manifest.yaml:1
+    "#);
 }
 
 #[test]
@@ -169,7 +174,25 @@ fn a_finding_shows_the_item_and_the_key_that_it_is_below() {
         "id: weather\nimage: a/b:1\ntools:\n  - name: forecast\n    description: Tells it\n    recommended_policy: ask\n    input_schema:\n      type: object\n      # Where.\n\n      properties:\n        when: {type: string}\n        city: string\n",
     )
     .text();
-    insta::assert_snapshot!(text, @"");
+    insta::assert_snapshot!(text, @r#"
+    error[SELU0411]: `city` below `properties` is "string"; it must be a schema: an object, true or false
+      --> manifest.yaml:13:15
+       |
+     4 |   - name: forecast
+    ...
+    11 |       properties:
+    12 |         when: {type: string}
+    13 |         city: string
+       |               ^^^^^^ tools[0].input_schema.properties.city
+       |
+    help: write `{type: string}`
+       |
+    13 -         city: string
+    13 +         city: {type: string}
+       |
+
+    1 error
+    "#);
 }
 
 #[test]
