@@ -172,10 +172,8 @@ impl Instance<'_> {
     }
 
     async fn prepare_volumes(&self) -> Result<(), StepError> {
+        // One that exists is prepared too: a crash may have left it between creation and handing over (product.md 13).
         for volume in self.container.volumes.values() {
-            if self.job.observed.volumes.contains_key(&volume.name) {
-                continue;
-            }
             self.step(&format!("preparing the {} volume", volume.purpose));
             let labels = Labels::from([
                 (label::PROJECT.to_owned(), self.job.plan.project.clone()),

@@ -1,13 +1,14 @@
 //! `selu apply`: make it so, discover, write the lock.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use selu_compiler::diff::Action;
 use selu_compiler::lock::stale;
 use selu_compiler::model::{InstanceKey, NetworkMode};
 use selu_compiler::plan::{ImageKind, Plan};
 use selu_compiler::report::summary;
-use selu_runtime::apply::{self, DEFAULT_TIMEOUT, Job, Report, unenforceable};
+use selu_runtime::apply::{self, Job, Report, unenforceable};
 use selu_runtime::discover::Journal;
 use selu_runtime::engine::Engine;
 use selu_runtime::secrets::Secrets;
@@ -113,7 +114,7 @@ pub(crate) async fn run(
             secrets: &secrets,
             events: printer,
             stop,
-            ready_timeout: DEFAULT_TIMEOUT,
+            ready_timeout: Duration::from_secs(args.ready_timeout),
         };
         let report = apply::apply(&job).await;
         anyhow::Ok(Some((planned, report)))
