@@ -6,7 +6,6 @@ use selu_compiler::diff::Action;
 use selu_compiler::lock::stale;
 use selu_compiler::model::{InstanceKey, NetworkMode};
 use selu_compiler::plan::{ImageKind, Plan};
-use selu_compiler::report::summary;
 use selu_runtime::apply::{self, DEFAULT_TIMEOUT, Job, Report, unenforceable};
 use selu_runtime::discover::Journal;
 use selu_runtime::engine::Engine;
@@ -70,8 +69,7 @@ pub(crate) async fn run(
         show(printer, &planned.plan, Some(&planned.changes))?;
     }
     announce(printer, &planned.plan, &due, &secrets);
-    let question = format!("{} Go on?", summary(&planned.changes));
-    if !held::ask(args.consent, &question).await? {
+    if !held::ask(args.consent, "Go on?").await? {
         printer.say("Nothing was changed.");
         let outcome = Outcome::declined(&planned.changes, Exit::Failed);
         return Ok(outcome.show(printer, &planned.plan.project, &[]));
