@@ -144,8 +144,14 @@ pub async fn take(
 
 /// Attaches and starts what was just created; `None` if another taker cleared it meanwhile.
 async fn start(engine: &dyn Engine, name: &str) -> Result<Option<Hold>, HoldError> {
-    let Some(created) = engine.container(name).await? else {
-        return Ok(None);
+    let created = match engine.container(name).await {
+        Ok(Some(created)) => created,
+        Ok(None) => return Ok(None),
+        Err(error) => {
+            // By name: another taker's that has not started either would be taken anew by it.
+            engine.remove_ended(name).await?;
+            return Err(error.into());
+        }
     };
     let streams = match engine.attach(&created.id).await {
         Ok(streams) => streams,
@@ -239,4 +245,49 @@ fn spec(project: &str, image: &str, info: &Info) -> ContainerSpec {
         spec.labels.insert(USER.to_owned(), user.clone());
     }
     spec
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use selu_compiler::observed::ImageFacts;
+
+    use super::*;
+    use crate::engine::EngineView;
+    use crate::engine::fake::{Fake, Image, When};
+
+    #[tokio::test]
+    async fn a_failure_between_creating_and_holding_leaves_the_hold_free() {
+        let info = Info {
+            host: "desk".to_owned(),
+            user: None,
+            pid: 1,
+            operation: "apply".to_owned(),
+            since: "now".to_owned(),
+        };
+        let image = Image::new(ImageFacts {
+            id: Some("sha256:01".to_owned()),
+            digest: None,
+            volumes: Vec::new(),
+            labels: BTreeMap::new(),
+        });
+        for call in [
+            "inspect container",
+            "attach to container",
+            "start container",
+        ] {
+            for when in [When::Before, When::After] {
+                let fake = Fake::new();
+                fake.edit(|world| world.images.insert("gateway".to_owned(), image.clone()));
+                fake.fail(call, when);
+                let taken = take(&fake, "demo", "gateway", &info, Duration::ZERO).await;
+                assert!(taken.is_err(), "{call} {when:?}");
+                let left = fake.container("selu_demo_hold").await.unwrap();
+                assert!(left.is_none(), "{call} {when:?}");
+                let hold = take(&fake, "demo", "gateway", &info, Duration::ZERO).await;
+                hold.unwrap().release(&fake).await.unwrap();
+            }
+        }
+    }
 }

@@ -45,6 +45,17 @@ fn a_wrong_directory_is_an_error_that_says_what_was_looked_for() {
 }
 
 #[test]
+fn a_folder_of_a_project_names_the_project_above_it() {
+    let fixture = Fixture::new(PROJECT);
+    let inside = source::read(&fixture.root().join("agents"));
+    let help = inside.findings[0].help.clone().unwrap();
+    assert!(
+        help.starts_with("there is a project above it, in /"),
+        "{help}"
+    );
+}
+
+#[test]
 fn a_project_whose_agents_are_gone_says_so() {
     let fixture = Fixture::new([("selu.toml", "[project]\nname = \"demo\"\n")]);
     assert_eq!(fixture.lines(), ["agents:0:0 warning no-agents"]);

@@ -328,3 +328,187 @@ fn many_findings_in_one_mapping_are_all_placed() {
     assert_eq!(found.len(), 3_000);
     assert_eq!(found[2_999], "3002:1 warning unknown-field");
 }
+
+#[test]
+fn a_scalar_that_serde_yaml_reads_otherwise_is_never_taken_in_silence() {
+    let mut silent = Vec::new();
+    for text in [
+        "~",
+        "null",
+        "Null",
+        "NULL",
+        "nULL",
+        "true",
+        "True",
+        "TRUE",
+        "tRUE",
+        "false",
+        "yes",
+        "No",
+        "on",
+        "OFF",
+        "y",
+        "0",
+        "-0",
+        "+0",
+        "7",
+        "-7",
+        "+7",
+        "007",
+        "0128",
+        "08",
+        "0o17",
+        "0O17",
+        "-0o17",
+        "0o8",
+        "0x1F",
+        "0X1F",
+        "-0x1F",
+        "+0x1F",
+        "0b11",
+        "-0b11",
+        "0b12",
+        "1_000",
+        "1__0",
+        "1.5",
+        "1.10",
+        "-1.5",
+        "+1.5",
+        ".5",
+        "-.5",
+        "1.",
+        "1.e3",
+        "1e3",
+        "1E3",
+        "1e+3",
+        "1e-3",
+        "1.5e3",
+        "e3",
+        "1e",
+        ".",
+        "-",
+        "+",
+        "..",
+        "1.2.3",
+        "1:2",
+        "22:22",
+        "1:20:30",
+        "0,5",
+        "2001-01-01",
+        "2001-01-01T00:00:00Z",
+        ".inf",
+        "-.inf",
+        "+.inf",
+        ".Inf",
+        ".INF",
+        ".nan",
+        ".NaN",
+        "inf",
+        "nan",
+        "-inf",
+        "infinity",
+        "1e999",
+        "18446744073709551615",
+        "18446744073709551616",
+        "-9223372036854775808",
+        "-9223372036854775809",
+        "123456789012345678901234567890",
+        "0.1",
+        "100000000000000000000.5",
+        "1e400",
+        "0x",
+        "0o",
+    ] {
+        let yaml = format!(
+            "{HEAD}tools:\n  - name: a\n    description: b\n    input_schema:\n      type: object\n      x-a: {text}\n"
+        );
+        let fixture = manifest(&yaml);
+        let checked = fixture.check();
+        if !checked.diagnostics.is_empty() {
+            continue;
+        }
+        let project = checked.project.unwrap();
+        let ToolSource::Static(tools) = &project.instances().next().unwrap().2.tools else {
+            panic!("the tools are static");
+        };
+        let theirs: serde_yaml::Value = serde_yaml::from_str(text).unwrap();
+        let theirs = serde_json::to_value(theirs).unwrap();
+        if tools[0].input_schema["x-a"] != theirs {
+            silent.push(format!(
+                "{text}: {} but {theirs}",
+                tools[0].input_schema["x-a"]
+            ));
+        }
+    }
+    assert_eq!(silent, Vec::<String>::new());
+}
+
+#[test]
+fn no_text_makes_the_reader_panic_and_a_refusal_is_always_an_error() {
+    const SEED: &str = "\
+id: weather # a comment
+image: &image \"example.com/weather:1\"
+network: {mode: allowlist, hosts: ['*.example.com:443', a.example:80]}
+x-base: &base {type: string, description: |
+  text
+  }
+tools:
+  - name: forecast
+    description: >-
+      folded
+      text
+    input_schema:
+      type: object
+      properties: {city: {<<: *base}, days: {type: integer, default: 3}}
+";
+    let pieces = [
+        "&", "*", "!", "!!str ", "|", ">", "'", "\"", "\\", "%", "@", "`", "#", ",", "[", "]", "{",
+        "}", ": ", ":", "- ", "? ", "<<: ", "---\n", "...\n", "\n", "\t", "\r", "\0", "\u{feff}",
+        "\u{85}", "\u{2028}", "é", "𝄞", "~", "1e999", "  ", "&a", "*a", "*base", "\x1b[0m",
+    ];
+    // A fixed sequence: the same texts in every run.
+    let mut state: u64 = 0x2545_F491_4F6C_DD1D;
+    let mut next = |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % below as u64) as usize
+    };
+    for _ in 0..1_500 {
+        let mut text: Vec<char> = SEED.chars().collect();
+        for _ in 0..=next(4) {
+            let at = next(text.len() + 1);
+            match next(3) {
+                0 => {
+                    let piece = pieces[next(pieces.len())];
+                    text.splice(at..at, piece.chars());
+                }
+                1 => text.truncate(at.max(1)),
+                _ => {
+                    let end = (at + next(8)).min(text.len());
+                    text.drain(at.min(end)..end);
+                }
+            }
+        }
+        let text: String = text.into_iter().collect();
+        let (document, findings) = selu_compiler::yaml::read("manifest.yaml".into(), &text);
+        let refused = document.is_none();
+        assert!(!refused || !findings.is_empty(), "{text:?}");
+        let sources = selu_compiler::source::SourceSet {
+            kind: Some(selu_compiler::source::RootKind::Capability),
+            capabilities: vec![selu_compiler::source::CapabilityFolder {
+                path: "".into(),
+                manifest: Some(selu_compiler::source::SourceFile {
+                    path: "manifest.yaml".into(),
+                    text,
+                }),
+                prompts: Vec::new(),
+                container: None,
+            }],
+            ..Default::default()
+        };
+        let checked = selu_compiler::check::check(&sources);
+        assert!(!refused || checked.project.is_none());
+        selu_compiler::diag::render::text(&checked.diagnostics, &sources, true);
+    }
+}

@@ -7,11 +7,20 @@ use serde_json::Value;
 use crate::daemon::wait;
 
 /// Opens a pipe to a container's network and calls one tool.
-pub(crate) fn call_with(gateway: &str, network: &str, tool: &str, arguments: &Value, config: &Value) -> Result<Value, String> {
+pub(crate) fn call_with(
+    gateway: &str,
+    network: &str,
+    tool: &str,
+    arguments: &Value,
+    config: &Value,
+) -> Result<Value, String> {
     wait(async {
-        let engine = selu_runtime::engine::docker::connect(None).await.map_err(|error| error.to_string())?;
-        let channel =
-            selu_runtime::gateway::pipe(&engine, gateway, network).await.map_err(|error| error.to_string())?;
+        let engine = selu_runtime::engine::docker::connect(None)
+            .await
+            .map_err(|error| error.to_string())?;
+        let channel = selu_runtime::gateway::pipe(&engine, gateway, network)
+            .await
+            .map_err(|error| error.to_string())?;
         let request = InvokeRequest {
             tool_name: tool.to_owned(),
             args_json: arguments.to_string().into_bytes(),

@@ -12,47 +12,106 @@ use serde_json::Value;
 
 /// A connection of the test's own, made inside the runtime that uses it.
 pub(crate) fn connect() -> Docker {
-    Docker::connect_with_defaults().expect("a Docker engine; scripts/ensure-engine makes sure of one")
+    Docker::connect_with_defaults()
+        .expect("a Docker engine; scripts/ensure-engine makes sure of one")
 }
 
 /// Runs a future to its end.
 pub(crate) fn wait<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(future)
 }
 
 /// `docker inspect` of a container.
 #[track_caller]
 pub(crate) fn inspect(name: &str) -> Value {
-    let answer = wait(async { connect().inspect_container(name, None::<query::InspectContainerOptions>).await });
+    let answer = wait(async {
+        connect()
+            .inspect_container(name, None::<query::InspectContainerOptions>)
+            .await
+    });
     serde_json::to_value(answer.unwrap()).unwrap()
 }
 
 /// `docker network inspect`.
 #[track_caller]
 pub(crate) fn inspect_network(name: &str) -> Value {
-    let answer = wait(async { connect().inspect_network(name, None::<query::InspectNetworkOptions>).await });
+    let answer = wait(async {
+        connect()
+            .inspect_network(name, None::<query::InspectNetworkOptions>)
+            .await
+    });
     serde_json::to_value(answer.unwrap()).unwrap()
 }
 
-/// Names of every container, network and volume on the engine, images with their tags: what `destroy` must leave as it
-/// was.
-pub(crate) fn everything() -> Vec<String> {
+/// Every container, network, volume and tagged image on the engine that is of one of `projects` or of no test at all:
+/// what `destroy` must leave as it was. Other tests come and go at the same time.
+pub(crate) fn everything(projects: &[&str]) -> Vec<String> {
     wait(async {
         let docker = connect();
-        let all = query::ListContainersOptions { all: true, ..Default::default() };
-        let mut names = Vec::new();
+        let mut found: Vec<(String, HashMap<String, String>)> = Vec::new();
+        let all = query::ListContainersOptions {
+            all: true,
+            ..Default::default()
+        };
         for container in docker.list_containers(Some(all)).await.unwrap() {
-            names.extend(container.names.unwrap_or_default().into_iter().map(|name| format!("container {name}")));
+            let labels = container.labels.unwrap_or_default();
+            found.extend(
+                container
+                    .names
+                    .unwrap_or_default()
+                    .into_iter()
+                    .map(|name| (format!("container {name}"), labels.clone())),
+            );
         }
-        for network in docker.list_networks(None::<query::ListNetworksOptions>).await.unwrap() {
-            names.push(format!("network {}", network.name.unwrap_or_default()));
+        for network in docker
+            .list_networks(None::<query::ListNetworksOptions>)
+            .await
+            .unwrap()
+        {
+            found.push((
+                format!("network {}", network.name.unwrap_or_default()),
+                network.labels.unwrap_or_default(),
+            ));
         }
-        for volume in docker.list_volumes(None::<query::ListVolumesOptions>).await.unwrap().volumes.unwrap_or_default() {
-            names.push(format!("volume {}", volume.name));
+        for volume in docker
+            .list_volumes(None::<query::ListVolumesOptions>)
+            .await
+            .unwrap()
+            .volumes
+            .unwrap_or_default()
+        {
+            found.push((format!("volume {}", volume.name), volume.labels));
         }
-        for image in docker.list_images(None::<query::ListImagesOptions>).await.unwrap() {
-            names.extend(image.repo_tags.into_iter().map(|tag| format!("image {tag}")));
+        for image in docker
+            .list_images(None::<query::ListImagesOptions>)
+            .await
+            .unwrap()
+        {
+            for tag in image.repo_tags.iter().filter(|tag| !tag.contains("<none>")) {
+                found.push((format!("image {tag}"), image.labels.clone()));
+            }
         }
+        let project = |labels: &HashMap<String, String>| {
+            labels.get("dev.selu.project").cloned().unwrap_or_default()
+        };
+        let of_another_test = |name: &str, owner: &str| {
+            let ours = projects
+                .iter()
+                .any(|project| owner == *project || name.contains(&format!("/{project}-")));
+            let of_a_test = owner.starts_with("t-")
+                || owner.starts_with("engine-")
+                || name.contains("selu-test");
+            of_a_test && !ours
+        };
+        let mut names: Vec<String> = found
+            .into_iter()
+            .filter(|(name, labels)| !of_another_test(name, &project(labels)))
+            .map(|(name, _)| name)
+            .collect();
         names.sort();
         names
     })
@@ -62,9 +121,16 @@ pub(crate) fn everything() -> Vec<String> {
 pub(crate) fn remove_images(prefix: &str) {
     wait(async {
         let docker = connect();
-        for image in docker.list_images(None::<query::ListImagesOptions>).await.unwrap() {
+        for image in docker
+            .list_images(None::<query::ListImagesOptions>)
+            .await
+            .unwrap()
+        {
             for tag in image.repo_tags.iter().filter(|tag| tag.starts_with(prefix)) {
-                let forced = query::RemoveImageOptions { force: true, ..Default::default() };
+                let forced = query::RemoveImageOptions {
+                    force: true,
+                    ..Default::default()
+                };
                 let _ = docker.remove_image(tag, Some(forced), None).await;
             }
         }
@@ -74,12 +140,17 @@ pub(crate) fn remove_images(prefix: &str) {
 /// The engine's events in a span of time, as `type action name`, for objects whose name holds `part`.
 pub(crate) fn events_during(part: &str, action: impl FnOnce()) -> Vec<String> {
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    let stamp = |time: std::time::Duration| format!("{}.{:09}", time.as_secs(), time.subsec_nanos());
+    let stamp =
+        |time: std::time::Duration| format!("{}.{:09}", time.as_secs(), time.subsec_nanos());
     let since = stamp(now());
     action();
     let until = stamp(now());
     wait(async {
-        let options = query::EventsOptions { since: Some(since), until: Some(until), filters: None };
+        let options = query::EventsOptions {
+            since: Some(since),
+            until: Some(until),
+            filters: None,
+        };
         let docker = connect();
         let mut stream = docker.events(Some(options));
         let mut seen = Vec::new();
@@ -110,23 +181,50 @@ pub(crate) fn unrestricted(image: &str, network: &str, tool: &str, arguments: &V
         let docker = connect();
         let body = ContainerCreateBody {
             image: Some(image.to_owned()),
-            entrypoint: Some(vec!["/probe".to_owned(), "call".to_owned(), tool.to_owned(), arguments.to_string()]),
-            host_config: Some(HostConfig { network_mode: Some(network.to_owned()), ..Default::default() }),
+            entrypoint: Some(vec![
+                "/probe".to_owned(),
+                "call".to_owned(),
+                tool.to_owned(),
+                arguments.to_string(),
+            ]),
+            host_config: Some(HostConfig {
+                network_mode: Some(network.to_owned()),
+                ..Default::default()
+            }),
             ..Default::default()
         };
-        let named = query::CreateContainerOptions { name: Some(name.clone()), ..Default::default() };
+        let named = query::CreateContainerOptions {
+            name: Some(name.clone()),
+            ..Default::default()
+        };
         docker.create_container(Some(named), body).await.unwrap();
-        docker.start_container(&name, None::<query::StartContainerOptions>).await.unwrap();
-        let ended = docker.wait_container(&name, None::<query::WaitContainerOptions>).next().await;
-        let options = query::LogsOptions { stdout: true, stderr: true, ..Default::default() };
+        docker
+            .start_container(&name, None::<query::StartContainerOptions>)
+            .await
+            .unwrap();
+        let ended = docker
+            .wait_container(&name, None::<query::WaitContainerOptions>)
+            .next()
+            .await;
+        let options = query::LogsOptions {
+            stdout: true,
+            stderr: true,
+            ..Default::default()
+        };
         let mut text = String::new();
         let mut logs = docker.logs(&name, Some(options));
         while let Some(line) = logs.next().await {
             text.push_str(&line.unwrap().to_string());
         }
-        let forced = query::RemoveContainerOptions { force: true, ..Default::default() };
+        let forced = query::RemoveContainerOptions {
+            force: true,
+            ..Default::default()
+        };
         docker.remove_container(&name, Some(forced)).await.unwrap();
-        assert!(matches!(ended, Some(Ok(_))), "the probe itself failed: {ended:?} {text}");
+        assert!(
+            matches!(ended, Some(Ok(_))),
+            "the probe itself failed: {ended:?} {text}"
+        );
         serde_json::from_str(text.trim()).unwrap_or_else(|error| panic!("{error} in {text:?}"))
     })
 }
@@ -135,7 +233,10 @@ pub(crate) fn unrestricted(image: &str, network: &str, tool: &str, arguments: &V
 pub(crate) fn open_network(name: &str, ipv6: &str) -> String {
     wait(async {
         let config = bollard::models::Ipam {
-            config: Some(vec![bollard::models::IpamConfig { subnet: Some(ipv6.to_owned()), ..Default::default() }]),
+            config: Some(vec![bollard::models::IpamConfig {
+                subnet: Some(ipv6.to_owned()),
+                ..Default::default()
+            }]),
             ..Default::default()
         };
         let request = bollard::models::NetworkCreateRequest {

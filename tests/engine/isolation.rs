@@ -3,7 +3,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::IpAddr;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 
@@ -11,8 +11,11 @@ use crate::call::call;
 use crate::daemon;
 use crate::project::{TestProject, probe_binary, run};
 
-/// A process of the test's own, ended with it.
-struct Target(Child);
+/// A listener of the test's own, ended with it. Its output stays open: it says what it sees.
+struct Target {
+    child: Child,
+    _output: BufReader<ChildStdout>,
+}
 
 impl Target {
     /// Starts a listener, in a network namespace or on this host, and waits until it listens.
@@ -20,23 +23,34 @@ impl Target {
         let mut command = match namespace {
             Some(namespace) => {
                 let mut command = Command::new("ip");
-                command.args(["netns", "exec", namespace]).arg(probe_binary());
+                command
+                    .args(["netns", "exec", namespace])
+                    .arg(probe_binary());
                 command
             }
             None => Command::new(probe_binary()),
         };
-        let mut child = command.arg(role).args(addresses).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = command
+            .arg(role)
+            .args(addresses)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        output.read_line(&mut line).unwrap();
         assert_eq!(line, "listening\n", "{role} {addresses:?}");
-        Self(child)
+        Self {
+            child,
+            _output: output,
+        }
     }
 }
 
 impl Drop for Target {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -53,7 +67,10 @@ impl Outside {
         Self::remove();
         for arguments in [
             format!("netns add {}", Self::NAME),
-            format!("link add selu-out0 type veth peer name eth0 netns {}", Self::NAME),
+            format!(
+                "link add selu-out0 type veth peer name eth0 netns {}",
+                Self::NAME
+            ),
             format!("addr add {}/24 dev selu-out0", Self::HOST),
             "link set selu-out0 up".to_owned(),
             format!("-n {} addr add {}/24 dev eth0", Self::NAME, Self::ADDRESS),
@@ -80,7 +97,9 @@ impl Drop for Outside {
 
 /// Every address of this host but loopback, IPv4 and global or unique-local IPv6.
 fn host_addresses() -> Vec<IpAddr> {
-    let listed = run(Command::new("ip").args(["-json", "addr"])).expect(0).json();
+    let listed = run(Command::new("ip").args(["-json", "addr"]))
+        .expect(0)
+        .json();
     let mut addresses = Vec::new();
     for link in listed.as_array().unwrap() {
         for address in link["addr_info"].as_array().unwrap() {
@@ -117,25 +136,70 @@ fn from_inside_a_none_container_nothing_answers_that_answers_elsewhere() {
     let _targets = [
         Target::listen(None, "listen-tcp", &everywhere(&format!("[::]:{TCP}"))),
         Target::listen(None, "listen-udp", &everywhere(&format!("[::]:{UDP}"))),
-        Target::listen(Some(Outside::NAME), "listen-tcp", &everywhere(&format!("0.0.0.0:{TCP}"))),
-        Target::listen(Some(Outside::NAME), "listen-udp", &[format!("0.0.0.0:{UDP}"), "0.0.0.0:53".to_owned()]),
+        Target::listen(
+            Some(Outside::NAME),
+            "listen-tcp",
+            &everywhere(&format!("0.0.0.0:{TCP}")),
+        ),
+        Target::listen(
+            Some(Outside::NAME),
+            "listen-udp",
+            &[format!("0.0.0.0:{UDP}"), "0.0.0.0:53".to_owned()],
+        ),
     ];
 
     let mut targets = vec![
-        ("outside by TCP".to_owned(), "tcp", endpoint(Outside::ADDRESS, TCP), "bridge"),
-        ("outside by UDP".to_owned(), "udp", endpoint(Outside::ADDRESS, UDP), "bridge"),
-        ("an outside resolver".to_owned(), "udp", endpoint(Outside::ADDRESS, 53), "bridge"),
+        (
+            "outside by TCP".to_owned(),
+            "tcp",
+            endpoint(Outside::ADDRESS, TCP),
+            "bridge",
+        ),
+        (
+            "outside by UDP".to_owned(),
+            "udp",
+            endpoint(Outside::ADDRESS, UDP),
+            "bridge",
+        ),
+        (
+            "an outside resolver".to_owned(),
+            "udp",
+            endpoint(Outside::ADDRESS, 53),
+            "bridge",
+        ),
     ];
     for address in host_addresses() {
-        let from = if address.is_ipv6() { open.as_str() } else { "bridge" };
-        targets.push((format!("host at {address} by TCP"), "tcp", endpoint(address, TCP), from));
-        targets.push((format!("host at {address} by UDP"), "udp", endpoint(address, UDP), from));
+        let from = if address.is_ipv6() {
+            open.as_str()
+        } else {
+            "bridge"
+        };
+        targets.push((
+            format!("host at {address} by TCP"),
+            "tcp",
+            endpoint(address, TCP),
+            from,
+        ));
+        targets.push((
+            format!("host at {address} by UDP"),
+            "udp",
+            endpoint(address, UDP),
+            from,
+        ));
     }
     let neighbour = project.resident("a", "neighbour", 1);
     let settings = &daemon::inspect(&neighbour)["NetworkSettings"]["Networks"][&neighbour];
     let address = settings["IPAddress"].as_str().unwrap().to_owned();
-    targets.push(("neighbour's gRPC port".to_owned(), "tcp", endpoint(address, 50051), neighbour.as_str()));
-    assert!(targets.iter().any(|(name, ..)| name.contains(":")), "the host has an IPv6 address to try: {targets:?}");
+    targets.push((
+        "neighbour's gRPC port".to_owned(),
+        "tcp",
+        endpoint(address, 50051),
+        neighbour.as_str(),
+    ));
+    assert!(
+        targets.iter().any(|(name, ..)| name.contains(":")),
+        "the host has an IPv6 address to try: {targets:?}"
+    );
 
     for (name, tool, arguments, from) in &targets {
         let free = daemon::unrestricted(&image, from, tool, arguments);
@@ -143,7 +207,10 @@ fn from_inside_a_none_container_nothing_answers_that_answers_elsewhere() {
             // A gRPC server waits for its client to speak first: connecting is the answer.
             assert_eq!(free["ok"], true, "{name} answers elsewhere: {free}");
         } else {
-            assert!(free["value"].as_str().is_some_and(|text| !text.is_empty()), "{name} answers elsewhere: {free}");
+            assert!(
+                free["value"].as_str().is_some_and(|text| !text.is_empty()),
+                "{name} answers elsewhere: {free}"
+            );
         }
         let cut = call(&gateway, &network, tool, arguments);
         assert_eq!(cut["ok"], false, "{name} answers from inside: {cut}");
@@ -151,7 +218,10 @@ fn from_inside_a_none_container_nothing_answers_that_answers_elsewhere() {
 
     // The addresses of its own network: the bridge's, which the host does not have, and the gateway's.
     let inside = daemon::inspect_network(&network);
-    let bridge = inside["IPAM"]["Config"][0]["Gateway"].as_str().unwrap().to_owned();
+    let bridge = inside["IPAM"]["Config"][0]["Gateway"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let own = &daemon::inspect(&gateway)["NetworkSettings"]["Networks"][&network];
     let gateway_address = own["IPAddress"].as_str().unwrap().to_owned();
     for address in [&bridge, &gateway_address] {
@@ -178,7 +248,13 @@ fn no_name_is_resolved_from_inside_a_none_container() {
     let name = json!({"name": neighbour});
     let free = daemon::unrestricted(&project.image("a", "probe"), &neighbour, "resolve", &name);
     assert_eq!(free["ok"], true, "{free}");
-    for name in [neighbour.as_str(), "host.docker.internal", "gateway.docker.internal", "example.com", "localhost.localdomain"] {
+    for name in [
+        neighbour.as_str(),
+        "host.docker.internal",
+        "gateway.docker.internal",
+        "example.com",
+        "localhost.localdomain",
+    ] {
         let cut = call(&gateway, &network, "resolve", &json!({"name": name}));
         assert_eq!(cut["ok"], false, "{name}: {cut}");
     }
@@ -188,21 +264,33 @@ fn no_name_is_resolved_from_inside_a_none_container() {
 fn nothing_listens_on_the_host_for_a_capability() {
     let listening = || {
         let listed = run(Command::new("ss").args(["-Hltun"])).expect(0).stdout;
-        let mut sockets: Vec<String> =
-            listed.lines().filter_map(|line| line.split_whitespace().nth(4)).map(str::to_owned).collect();
+        let mut sockets: Vec<String> = listed
+            .lines()
+            .filter_map(|line| line.split_whitespace().nth(4))
+            .map(str::to_owned)
+            .collect();
         sockets.sort();
         sockets
     };
     let _target = Target::listen(None, "listen-tcp", &["127.0.0.1:4713".to_owned()]);
     let before = listening();
-    assert!(before.iter().any(|socket| socket.ends_with(":4713")), "a listener is seen: {before:?}");
+    assert!(
+        before.iter().any(|socket| socket.ends_with(":4713")),
+        "a listener is seen: {before:?}"
+    );
     let project = TestProject::new("listen");
     project.probe("a", "probe", &["serve"], "");
     project.up();
-    let grpc: Vec<String> = listening().into_iter().filter(|socket| socket.ends_with(":50051")).collect();
+    let grpc: Vec<String> = listening()
+        .into_iter()
+        .filter(|socket| socket.ends_with(":50051"))
+        .collect();
     assert_eq!(grpc, Vec::<String>::new());
     for name in [project.gateway(), project.resident("a", "probe", 1)] {
         let ports = &daemon::inspect(&name)["NetworkSettings"]["Ports"];
-        assert!(ports.is_null() || ports.as_object().unwrap().values().all(Value::is_null), "{name}: {ports}");
+        assert!(
+            ports.is_null() || ports.as_object().unwrap().values().all(Value::is_null),
+            "{name}: {ports}"
+        );
     }
 }

@@ -11,21 +11,51 @@ use crate::project::{TestProject, probe_binary, run};
 /// Runs a command as `nobody`, without root's groups.
 fn as_nobody(program: &std::path::Path, arguments: &[&str]) -> crate::project::Run {
     run(Command::new("setpriv")
-        .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", "--"])
+        .args([
+            "--reuid=65534",
+            "--regid=65534",
+            "--clear-groups",
+            "--inh-caps=-all",
+            "--",
+        ])
         .arg(program)
         .args(arguments))
 }
 
 #[test]
 fn another_local_user_reaches_no_capability_and_finds_no_secret() {
-    let canary = "c4n4ry-of-the-local-user-test";
+    // Made here, so that no file of the sources holds it.
+    let canary = &format!(
+        "canary{}{:?}",
+        std::process::id(),
+        std::time::SystemTime::now()
+    )
+    .replace(|c: char| !c.is_alphanumeric(), "");
     let project = TestProject::new("user");
-    project.probe("a", "probe", &["serve"], "tool_source: dynamic\ncredentials:\n  - {name: API_KEY, scope: system}\n");
+    project.probe(
+        "a",
+        "probe",
+        &["serve"],
+        "tool_source: dynamic\ncredentials:\n  - {name: API_KEY, scope: system}\n",
+    );
     project.selu(&["build"]).expect(0);
-    project.selu_with(&[("SELU_CRED__A__PROBE__API_KEY", canary)], &["apply", "-y"]).expect(0);
+    project
+        .selu_with(
+            &[("SELU_CRED__A__PROBE__API_KEY", canary)],
+            &["apply", "-y"],
+        )
+        .expect(0);
     let network = project.resident("a", "probe", 1);
-    let answer = call(&project.gateway(), &network, "read", &json!({"path": "/proc/self/comm"}));
-    assert_eq!(answer["value"], "probe\n", "who may use the engine can call");
+    let answer = call(
+        &project.gateway(),
+        &network,
+        "read",
+        &json!({"path": "/proc/self/comm"}),
+    );
+    assert_eq!(
+        answer["value"], "probe\n",
+        "who may use the engine can call"
+    );
 
     // A copy that everybody may run: the build folder may be closed to others.
     let public = tempfile::tempdir().unwrap();
@@ -35,28 +65,44 @@ fn another_local_user_reaches_no_capability_and_finds_no_secret() {
     std::fs::copy(env!("CARGO_BIN_EXE_selu"), &selu).unwrap();
     open_to_all(public.path());
 
-    let can = as_nobody(&probe, &["call", "read", r#"{"path": "/etc/hostname"}"#]).expect(0).json();
+    let can = as_nobody(&probe, &["call", "read", r#"{"path": "/etc/hostname"}"#])
+        .expect(0)
+        .json();
     assert_eq!(can["ok"], true, "nobody can run the probe: {can}");
     for name in [&network, &project.gateway()] {
-        for attached in daemon::inspect(name)["NetworkSettings"]["Networks"].as_object().unwrap().values() {
+        for attached in daemon::inspect(name)["NetworkSettings"]["Networks"]
+            .as_object()
+            .unwrap()
+            .values()
+        {
             let address = attached["IPAddress"].as_str().unwrap();
             let arguments = json!({"address": address, "port": 50051}).to_string();
-            let refused = as_nobody(&probe, &["call", "tcp", &arguments]).expect(0).json();
+            let refused = as_nobody(&probe, &["call", "tcp", &arguments])
+                .expect(0)
+                .json();
             assert_eq!(refused["ok"], false, "{name} at {address}: {refused}");
         }
     }
     let status = as_nobody(&selu, &["status", project.path().to_str().unwrap()]);
     assert_ne!(status.code, 0);
     let socket = json!({"path": "/run/docker.sock"}).to_string();
-    assert_eq!(as_nobody(&probe, &["call", "device", &socket]).expect(0).json()["ok"], false);
+    assert_eq!(
+        as_nobody(&probe, &["call", "device", &socket])
+            .expect(0)
+            .json()["ok"],
+        false
+    );
 
     // Everything that nobody can read of our processes, and of the engine's files.
     let searched = as_nobody(
         std::path::Path::new("/bin/sh"),
-        &["-c", &format!(
-            "grep -rlsa --exclude-dir=self --exclude-dir=thread-self {canary} /proc/[0-9]*/cmdline /proc/[0-9]*/environ \
+        &[
+            "-c",
+            &format!(
+                "grep -rlsa --exclude-dir=self --exclude-dir=thread-self {canary} /proc/[0-9]*/cmdline /proc/[0-9]*/environ \
              /var/lib/docker /run/docker /var/log /tmp 2>/dev/null || true"
-        )],
+            ),
+        ],
     );
     let found: Vec<&str> = searched.stdout.lines().filter(|line| !own(line)).collect();
     assert_eq!(found, Vec::<&str>::new());
@@ -65,7 +111,9 @@ fn another_local_user_reaches_no_capability_and_finds_no_secret() {
 /// Whether a path under /proc is of the search itself, whose command line holds what it looks for.
 fn own(path: &str) -> bool {
     path.ends_with("/cmdline")
-        && std::fs::read_to_string(path).map_or(true, |text| text.contains("grep") && text.contains("exclude-dir"))
+        && std::fs::read_to_string(path).map_or(true, |text| {
+            text.contains("grep") && text.contains("exclude-dir")
+        })
 }
 
 fn open_to_all(folder: &std::path::Path) {

@@ -8,11 +8,20 @@
     reason = "what helpers of tests cannot do fails the test"
 )]
 
+mod call;
 mod capability;
 mod contract;
+mod daemon;
 mod drift;
 mod gateway;
+mod hardening;
 mod hold;
+mod isolation;
+mod local_user;
+mod main_job;
+mod messages;
 mod networks;
+mod project;
+mod registry;
 mod volumes;
 mod world;

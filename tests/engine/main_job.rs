@@ -23,20 +23,43 @@ fn a_directory_becomes_containers_whose_tools_are_discovered_locked_and_callable
     project.selu(&["check"]).expect(0);
     project.selu(&["build"]).expect(0);
     let planned = project.selu(&["plan", "--detailed-exitcode"]).expect(2);
-    assert!(planned.stdout.contains("a/live") && planned.stdout.contains("b/fixed"), "{}", planned.stdout);
-    assert!(!daemon::everything().iter().any(|thing| thing.contains(&project.gateway())), "plan touches nothing");
+    assert!(
+        planned.stdout.contains("a/live") && planned.stdout.contains("b/fixed"),
+        "{}",
+        planned.stdout
+    );
+    assert!(!project.is_deployed(), "plan touches nothing");
     project.selu(&["apply", "-y"]).expect(0);
 
     let lock = project.read("selu.lock");
     for tool in ["udp", "tcp", "read", "exit"] {
-        assert!(lock.contains(&format!("[instance.\"a/live\".tool.{tool}]")) || lock.contains(&format!("tool.\"{tool}\"")), "{tool} in {lock}");
+        assert!(
+            lock.contains(&format!("[instance.\"a/live\".tool.{tool}]"))
+                || lock.contains(&format!("tool.\"{tool}\"")),
+            "{tool} in {lock}"
+        );
     }
     let tools = project.selu(&["tools", "--format", "json"]).expect(0);
-    assert!(tools.stdout.contains("live__tcp") && tools.stdout.contains("fixed__read"), "{}", tools.stdout);
-    assert!(!tools.stdout.contains("list_tools"), "the discovery tool is never offered (T4)");
-    assert!(!tools.stdout.contains("live__exit"), "a tool without a recommendation is blocked (D3)");
+    assert!(
+        tools.stdout.contains("live__tcp") && tools.stdout.contains("fixed__read"),
+        "{}",
+        tools.stdout
+    );
+    assert!(
+        !tools.stdout.contains("list_tools"),
+        "the discovery tool is never offered (T4)"
+    );
+    assert!(
+        !tools.stdout.contains("live__exit"),
+        "a tool without a recommendation is blocked (D3)"
+    );
 
-    let answer = call(&project.gateway(), &project.resident("b", "fixed", 1), "read", &json!({"path": "/proc/self/comm"}));
+    let answer = call(
+        &project.gateway(),
+        &project.resident("b", "fixed", 1),
+        "read",
+        &json!({"path": "/proc/self/comm"}),
+    );
     assert_eq!(answer["value"], "probe\n");
     project.selu(&["status"]).expect(0);
     project.selu(&["lock", "--check"]).expect(0);
@@ -50,30 +73,57 @@ fn a_second_apply_makes_no_mutation() {
     let lock = project.path().join("selu.lock");
     let written = std::fs::metadata(&lock).unwrap().modified().unwrap();
     let first = daemon::events_during(&project.name, || {
-        daemon::unrestricted(&project.image("a", "live"), "none", "environment", &json!({}));
+        daemon::unrestricted(
+            &project.image("a", "live"),
+            "none",
+            "environment",
+            &json!({}),
+        );
     });
-    assert!(!first.is_empty(), "the event stream shows what a test itself does with this project's image");
+    assert!(
+        !first.is_empty(),
+        "the event stream shows what a test itself does with this project's image"
+    );
     let events = daemon::events_during(&project.name, || {
         let run = project.selu(&["apply", "-y"]).expect(0);
-        assert!(format!("{}{}", run.stdout, run.stderr).to_lowercase().contains("nothing to do"), "{}{}", run.stdout, run.stderr);
+        assert!(
+            format!("{}{}", run.stdout, run.stderr)
+                .to_lowercase()
+                .contains("nothing to do"),
+            "{}{}",
+            run.stdout,
+            run.stderr
+        );
     });
     assert_eq!(events, Vec::<String>::new());
-    assert_eq!(std::fs::metadata(&lock).unwrap().modified().unwrap(), written, "the lock keeps its mtime");
+    assert_eq!(
+        std::fs::metadata(&lock).unwrap().modified().unwrap(),
+        written,
+        "the lock keeps its mtime"
+    );
 }
 
 #[test]
 fn lock_pins_and_discovers_and_leaves_nothing_running() {
     let project = two_agents("lock");
     project.selu(&["build"]).expect(0);
-    let before = daemon::everything();
+    let before = project.everything();
     project.selu(&["lock"]).expect(0);
-    assert_eq!(daemon::everything(), before);
+    assert_eq!(project.everything(), before);
     project.selu(&["lock", "--check"]).expect(0);
     let written = project.read("selu.lock");
     project.selu(&["lock"]).expect(0);
-    assert_eq!(project.read("selu.lock"), written, "a second lock gives the same bytes (H07)");
+    assert_eq!(
+        project.read("selu.lock"),
+        written,
+        "a second lock gives the same bytes (H07)"
+    );
     project.selu(&["apply", "-y"]).expect(0);
-    assert_eq!(project.read("selu.lock"), written, "apply finds what lock found");
+    assert_eq!(
+        project.read("selu.lock"),
+        written,
+        "apply finds what lock found"
+    );
 }
 
 #[test]
@@ -84,42 +134,76 @@ fn lock_check_names_what_is_stale_and_changes_nothing() {
     let written = project.read("selu.lock");
     let manifest = "agents/b/capabilities/fixed/manifest.yaml";
     let text = project.read(manifest);
-    project.write(manifest, &format!("{text}resources: {{max_memory_mb: 64}}\n"));
+    project.write(
+        manifest,
+        &format!("{text}resources: {{max_memory_mb: 64}}\n"),
+    );
     let stale = project.selu(&["lock", "--check"]).expect(2);
     let said = format!("{}{}", stale.stdout, stale.stderr);
-    assert!(said.contains("b/fixed") && said.contains("128") && said.contains("64"), "{said}");
-    let refused = project.selu(&["apply", "-y", "--locked", "--allow-local"]).expect(2);
+    assert!(
+        said.contains("b/fixed") && said.contains("128") && said.contains("64"),
+        "{said}"
+    );
+    let refused = project
+        .selu(&["apply", "-y", "--locked", "--allow-local"])
+        .expect(2);
     let said = format!("{}{}", refused.stdout, refused.stderr);
     assert!(said.contains("b/fixed") && said.contains("64"), "{said}");
     assert_eq!(project.read("selu.lock"), written, "neither writes (H02)");
-    assert!(!daemon::everything().iter().any(|thing| thing.contains(&project.gateway())));
+    assert!(!project.is_deployed());
 }
 
 #[test]
 fn destroy_leaves_nothing_of_ours_and_everything_else_untouched() {
     let project = TestProject::new("destroy");
-    project.probe("a", "space", &["serve"], "class: environment\nfilesystem: workspace\n");
+    project.probe(
+        "a",
+        "space",
+        &["serve"],
+        "class: environment\nfilesystem: workspace\n",
+    );
     let bystander = two_agents("bystander");
     bystander.up();
+    let everything = || daemon::everything(&[&project.name, &bystander.name]);
     project.selu(&["build"]).expect(0);
-    let before = daemon::everything();
+    let before = everything();
     project.selu(&["apply", "-y"]).expect(0);
     let network = project.resident("a", "space", 1);
-    call(&project.gateway(), &network, "write", &json!({"path": "/workspace/kept", "content": "data"}));
-    assert_ne!(daemon::everything(), before);
+    call(
+        &project.gateway(),
+        &network,
+        "write",
+        &json!({"path": "/workspace/kept", "content": "data"}),
+    );
+    assert_ne!(everything(), before);
 
     project.selu(&["destroy"]).expect(1);
-    assert!(daemon::everything().iter().any(|thing| thing.contains(&network)), "no terminal and no -y: refused");
+    assert!(
+        everything().iter().any(|thing| thing.contains(&network)),
+        "no terminal and no -y: refused"
+    );
     project.selu(&["destroy", "-y"]).expect(0);
-    let left: Vec<String> = daemon::everything().into_iter().filter(|thing| !before.contains(thing)).collect();
-    assert_eq!(left.len(), 1, "the workspace holds data and stays (product.md 15): {left:?}");
+    let left: Vec<String> = everything()
+        .into_iter()
+        .filter(|thing| !before.contains(thing))
+        .collect();
+    assert_eq!(
+        left.len(),
+        1,
+        "the workspace holds data and stays (product.md 15): {left:?}"
+    );
     assert!(left[0].starts_with("volume "), "{left:?}");
 
     project.selu(&["apply", "-y"]).expect(0);
-    let kept = call(&project.gateway(), &project.resident("a", "space", 1), "read", &json!({"path": "/workspace/kept"}));
+    let kept = call(
+        &project.gateway(),
+        &project.resident("a", "space", 1),
+        "read",
+        &json!({"path": "/workspace/kept"}),
+    );
     assert_eq!(kept["value"], "data");
     project.selu(&["destroy", "-y", "--volumes"]).expect(0);
-    assert_eq!(daemon::everything(), before);
+    assert_eq!(everything(), before);
     bystander.selu(&["status"]).expect(0);
 }
 
@@ -134,16 +218,34 @@ fn a_changed_manifest_replaces_and_a_changed_limit_updates_in_place() {
 
     project.write(manifest, &format!("{text}filesystem: temp\n"));
     let plan = project.selu(&["plan"]).expect(0);
-    assert!(plan.stdout.contains("replace") && plan.stdout.contains("tmpfs"), "never changed without a path: {}", plan.stdout);
+    assert!(
+        plan.stdout.contains("replace") && plan.stdout.contains("tmpfs"),
+        "never changed without a path: {}",
+        plan.stdout
+    );
     project.selu(&["apply", "-y"]).expect(0);
     let replaced = daemon::inspect(&project.resident("a", "probe", 2));
     assert_ne!(replaced["Id"], first);
-    assert!(!daemon::everything().iter().any(|thing| thing.contains(&project.resident("a", "probe", 1))), "the old one is gone");
-    let written = call(&project.gateway(), &project.resident("a", "probe", 2), "write", &json!({"path": "/tmp/x", "content": ""}));
+    assert!(
+        !project
+            .everything()
+            .iter()
+            .any(|thing| thing.contains(&project.resident("a", "probe", 1))),
+        "the old one is gone"
+    );
+    let written = call(
+        &project.gateway(),
+        &project.resident("a", "probe", 2),
+        "write",
+        &json!({"path": "/tmp/x", "content": ""}),
+    );
     assert_eq!(written["ok"], true);
 
     project.selu(&["apply", "-y"]).expect(0);
-    assert_eq!(daemon::inspect(&project.resident("a", "probe", 2))["Id"], replaced["Id"]);
+    assert_eq!(
+        daemon::inspect(&project.resident("a", "probe", 2))["Id"],
+        replaced["Id"]
+    );
 }
 
 #[test]
@@ -151,7 +253,7 @@ fn a_bad_new_version_never_takes_a_working_capability_down() {
     let project = TestProject::new("bad");
     project.probe("a", "probe", &["serve"], STATIC);
     project.up();
-    let before = daemon::everything();
+    let before = project.everything();
     let working = daemon::inspect(&project.resident("a", "probe", 1))["Id"].clone();
     project.write(
         "agents/a/capabilities/probe/container/Dockerfile",
@@ -159,15 +261,32 @@ fn a_bad_new_version_never_takes_a_working_capability_down() {
     );
     project.selu(&["build"]).expect(0);
     let failed = project.selu(&["apply", "-y"]);
-    assert!(failed.code == 1 || failed.code == 3, "{} {}", failed.code, failed.stderr);
+    assert!(
+        failed.code == 1 || failed.code == 3,
+        "{} {}",
+        failed.code,
+        failed.stderr
+    );
     assert!(failed.stderr.contains("no such flag"), "{}", failed.stderr);
     let seen = daemon::inspect(&project.resident("a", "probe", 1));
     assert_eq!(seen["Id"], working);
     assert_eq!(seen["State"]["Running"], true);
-    let after: Vec<String> = daemon::everything().into_iter().filter(|thing| !thing.starts_with("image ")).collect();
-    let before: Vec<String> = before.into_iter().filter(|thing| !thing.starts_with("image ")).collect();
+    let after: Vec<String> = project
+        .everything()
+        .into_iter()
+        .filter(|thing| !thing.starts_with("image "))
+        .collect();
+    let before: Vec<String> = before
+        .into_iter()
+        .filter(|thing| !thing.starts_with("image "))
+        .collect();
     assert_eq!(after, before, "the failed generation left nothing behind");
-    let answer = call(&project.gateway(), &project.resident("a", "probe", 1), "read", &json!({"path": "/proc/self/comm"}));
+    let answer = call(
+        &project.gateway(),
+        &project.resident("a", "probe", 1),
+        "read",
+        &json!({"path": "/proc/self/comm"}),
+    );
     assert_eq!(answer["value"], "probe\n");
 }
 
@@ -183,12 +302,19 @@ fn what_somebody_changed_on_a_live_object_is_named_by_its_path_and_repaired() {
             memory_swap: Some(256 << 20),
             ..Default::default()
         };
-        daemon::connect().update_container(&name, body).await.unwrap();
+        daemon::connect()
+            .update_container(&name, body)
+            .await
+            .unwrap();
     });
     assert_eq!(daemon::inspect(&name)["HostConfig"]["Memory"], 256 << 20);
     let plan = project.selu(&["plan", "--detailed-exitcode"]).expect(2);
     assert!(plan.stdout.contains("spec.memory_bytes"), "{}", plan.stdout);
-    assert!(plan.stdout.to_lowercase().contains("drift"), "{}", plan.stdout);
+    assert!(
+        plan.stdout.to_lowercase().contains("drift"),
+        "{}",
+        plan.stdout
+    );
     project.selu(&["status"]).expect(2);
     project.selu(&["apply", "-y"]).expect(0);
     let repaired = daemon::inspect(&name);
@@ -200,7 +326,9 @@ fn what_somebody_changed_on_a_live_object_is_named_by_its_path_and_repaired() {
 #[test]
 fn a_declared_system_credential_arrives_in_discovery_and_appears_nowhere_else() {
     let project = TestProject::new("secret");
-    let credential = format!("{DYNAMIC}credentials:\n  - {{name: API_KEY, scope: system}}\n  - {{name: PIN, scope: user}}\n");
+    let credential = format!(
+        "{DYNAMIC}credentials:\n  - {{name: API_KEY, scope: system}}\n  - {{name: PIN, scope: user}}\n"
+    );
     project.probe("a", "live", &["serve"], &credential);
     project.selu(&["build"]).expect(0);
     let missing = project.selu(&["apply", "-y"]);
@@ -208,8 +336,13 @@ fn a_declared_system_credential_arrives_in_discovery_and_appears_nowhere_else() 
     assert!(missing.stderr.contains("API_KEY"), "{}", missing.stderr);
 
     let canary = "c4n4ry-value-that-must-not-show";
-    let variables = [("SELU_CRED__A__LIVE__API_KEY", canary), ("API_KEY", "the operator's own, never looked up")];
-    let applied = project.selu_with(&variables, &["apply", "-y", "--verbose"]).expect(0);
+    let variables = [
+        ("SELU_CRED__A__LIVE__API_KEY", canary),
+        ("API_KEY", "the operator's own, never looked up"),
+    ];
+    let applied = project
+        .selu_with(&variables, &["apply", "-y", "--verbose"])
+        .expect(0);
     let everything = format!(
         "{}{}{}{}{}",
         applied.stdout,
@@ -219,24 +352,49 @@ fn a_declared_system_credential_arrives_in_discovery_and_appears_nowhere_else() 
         daemon::inspect(&project.gateway()),
     );
     assert!(!everything.contains(canary));
-    assert!(project.read("selu.lock").contains("API_KEY"), "its name is locked");
-    let arrived: String = Sha256::digest(canary).iter().map(|byte| format!("{byte:02x}")).collect();
-    let tools = project.selu(&["tools", "--format", "json"]).expect(0).stdout;
-    assert!(tools.contains(&arrived), "the capability proves by a hash that it received the value: {tools}");
-    assert!(!tools.contains("PIN"), "a user's value has no place in discovery (C4)");
+    assert!(
+        project.read("selu.lock").contains("API_KEY"),
+        "its name is locked"
+    );
+    let arrived: String = Sha256::digest(canary)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let tools = project
+        .selu(&["tools", "--format", "json"])
+        .expect(0)
+        .stdout;
+    assert!(
+        tools.contains(&arrived),
+        "the capability proves by a hash that it received the value: {tools}"
+    );
+    assert!(
+        !tools.contains("PIN"),
+        "a user's value has no place in discovery (C4)"
+    );
 }
 
 #[test]
 fn allowlist_and_any_are_refused_before_anything_is_touched() {
-    for (mode, rules) in [("allowlist", "network: {mode: allowlist, hosts: [\"api.example.com:443\"]}\n"), ("any", "network: {mode: any}\n")] {
+    for (mode, rules) in [
+        (
+            "allowlist",
+            "network: {mode: allowlist, hosts: [\"api.example.com:443\"]}\n",
+        ),
+        ("any", "network: {mode: any}\n"),
+    ] {
         let project = TestProject::new(mode);
         project.probe("a", "probe", &["serve"], rules);
         project.selu(&["build"]).expect(0);
         project.selu(&["check"]).expect(0);
         project.selu(&["plan"]).expect(0);
         let refused = project.selu(&["apply", "-y"]).expect(1);
-        assert!(refused.stderr.contains("a/probe") && refused.stderr.contains(mode), "{}", refused.stderr);
-        assert!(!daemon::everything().iter().any(|thing| thing.contains(&project.gateway())));
+        assert!(
+            refused.stderr.contains("a/probe") && refused.stderr.contains(mode),
+            "{}",
+            refused.stderr
+        );
+        assert!(!project.is_deployed());
     }
 }
 
@@ -248,6 +406,11 @@ fn two_projects_on_one_engine_do_not_touch_each_other() {
     two.up();
     one.selu(&["destroy", "-y"]).expect(0);
     two.selu(&["status"]).expect(0);
-    let answer = call(&two.gateway(), &two.resident("b", "fixed", 1), "read", &json!({"path": "/proc/self/comm"}));
+    let answer = call(
+        &two.gateway(),
+        &two.resident("b", "fixed", 1),
+        "read",
+        &json!({"path": "/proc/self/comm"}),
+    );
     assert_eq!(answer["value"], "probe\n");
 }

@@ -18,14 +18,19 @@ impl Run {
     /// Panics with everything that was printed unless the exit code is the expected one.
     #[track_caller]
     pub(crate) fn expect(self, code: i32) -> Self {
-        assert_eq!(self.code, code, "exit code\n--- stdout\n{}\n--- stderr\n{}", self.stdout, self.stderr);
+        assert_eq!(
+            self.code, code,
+            "exit code\n--- stdout\n{}\n--- stderr\n{}",
+            self.stdout, self.stderr
+        );
         self
     }
 
     /// Standard output as JSON, from the first byte to the last.
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error} in {:?}", self.stdout))
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("{error} in {:?}", self.stdout))
     }
 }
 
@@ -43,7 +48,10 @@ impl TestProject {
         let name = format!("t-{topic}-{}-{number}", std::process::id());
         let folder = tempfile::tempdir().unwrap();
         let project = Self { folder, name };
-        project.write("selu.toml", &format!("[project]\nname = \"{}\"\n", project.name));
+        project.write(
+            "selu.toml",
+            &format!("[project]\nname = \"{}\"\n", project.name),
+        );
         project
     }
 
@@ -68,11 +76,20 @@ impl TestProject {
     /// Adds a capability whose image is the probe with the given entry point; `more` is the rest of its manifest.
     /// The image is not built yet: `selu build` does that.
     pub(crate) fn probe(&self, agent: &str, capability: &str, role: &[&str], more: &str) {
-        self.write(&format!("agents/{agent}/agent.yaml"), &format!("id: {agent}\nname: {agent}\n"));
-        self.write(&format!("agents/{agent}/agent.md"), "Answers what the probe says.\n");
+        self.write(
+            &format!("agents/{agent}/agent.yaml"),
+            &format!("id: {agent}\nname: {agent}\n"),
+        );
+        self.write(
+            &format!("agents/{agent}/agent.md"),
+            "Answers what the probe says.\n",
+        );
         let folder = format!("agents/{agent}/capabilities/{capability}");
         let image = self.image(agent, capability);
-        self.write(&format!("{folder}/manifest.yaml"), &format!("id: {capability}\nimage: {image}\n{more}"));
+        self.write(
+            &format!("{folder}/manifest.yaml"),
+            &format!("id: {capability}\nimage: {image}\n{more}"),
+        );
         let entry: Vec<&str> = [&["/probe"], role].concat();
         let entry = serde_json::to_string(&entry).unwrap();
         self.write(
@@ -80,7 +97,10 @@ impl TestProject {
             &format!("FROM scratch\nCOPY probe /probe\nENTRYPOINT {entry}\n"),
         );
         let settings = self.read("selu.toml");
-        let prepare = format!("cp '{}' \"$SELU_BUILD_OUT/probe\"", probe_binary().display());
+        let prepare = format!(
+            "cp '{}' \"$SELU_BUILD_OUT/probe\"",
+            probe_binary().display()
+        );
         self.write(
             "selu.toml",
             &format!("{settings}\n[build.\"{agent}/{capability}\"]\nprepare = [\"sh\", \"-c\", {prepare:?}]\n"),
@@ -94,7 +114,9 @@ impl TestProject {
 
     /// Runs `selu` in the project's folder.
     pub(crate) fn selu(&self, arguments: &[&str]) -> Run {
-        run(Command::new(env!("CARGO_BIN_EXE_selu")).current_dir(self.folder.path()).args(arguments))
+        run(Command::new(env!("CARGO_BIN_EXE_selu"))
+            .current_dir(self.folder.path())
+            .args(arguments))
     }
 
     /// Runs `selu` with variables besides.
@@ -115,6 +137,18 @@ impl TestProject {
     /// The name of an instance's resident and of its network, in the given generation.
     pub(crate) fn resident(&self, agent: &str, capability: &str, generation: u64) -> String {
         format!("selu_{}_{agent}_{capability}_{generation}", self.name)
+    }
+
+    /// What is on the engine, other tests' things left out.
+    pub(crate) fn everything(&self) -> Vec<String> {
+        crate::daemon::everything(&[&self.name])
+    }
+
+    /// Whether the engine has anything of this project but its images.
+    pub(crate) fn is_deployed(&self) -> bool {
+        self.everything()
+            .iter()
+            .any(|thing| thing.contains(&format!("selu_{}_", self.name)))
     }
 
     /// The name of the gateway.
@@ -154,7 +188,16 @@ pub(crate) fn probe_binary() -> PathBuf {
         .get_or_init(|| {
             let built = run(Command::new(env!("CARGO"))
                 .current_dir(env!("CARGO_MANIFEST_DIR"))
-                .args(["build", "--locked", "--quiet", "--workspace", "--bin", "selu-probe", "--message-format", "json"]))
+                .args([
+                    "build",
+                    "--locked",
+                    "--quiet",
+                    "--workspace",
+                    "--bin",
+                    "selu-probe",
+                    "--message-format",
+                    "json",
+                ]))
             .expect(0);
             let executable = built
                 .stdout

@@ -292,7 +292,7 @@ fn node(value: &Spanned<DeValue<'_>>, lines: &Lines<'_>) -> Node {
         DeValue::Boolean(value) => scalar(value.to_string(), Kind::Bool),
         DeValue::Integer(number) => scalar(number.to_string(), Kind::Int),
         DeValue::Float(number) => scalar(number.to_string(), Kind::Float),
-        // No setting is a date; as a string it fits none of them but free texts, where it would have needed quotes.
+        // No setting is a date. Taken for a number, it is refused wherever a text is expected.
         DeValue::Datetime(date) => scalar(date.to_string(), Kind::Float),
         DeValue::Array(items) => Data::List(items.iter().map(|item| node(item, lines)).collect()),
         DeValue::Table(table) => table_data(table, lines),

@@ -3,7 +3,7 @@
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::context::{self, ContextError};
-use super::reader::{Item, Reader};
+use super::reader::{Item, Reader, whole};
 use super::{AgentFolder, CapabilityFolder, RootKind, SourceFile, SourceSet};
 use crate::diag::Diagnostic;
 use crate::diag::codes::layout as codes;
@@ -25,7 +25,7 @@ pub(super) fn read(root: &Utf8Path) -> SourceSet {
     let Some(mut reader) = Reader::new(root) else {
         set.findings.push(Diagnostic::new(
             &codes::NO_PROJECT,
-            super::reader::whole(Utf8Path::new("")),
+            whole(Utf8Path::new("")),
             format!("there is no directory {root}, or it cannot be read"),
         ));
         return set;
@@ -78,7 +78,12 @@ fn root_kind(reader: &mut Reader) -> Option<RootKind> {
                 "there is no project here: looked for {AGENTS}/, {SETTINGS}, {AGENT} and {MANIFEST} in {}",
                 reader.root()
             );
-            reader.finding(&codes::NO_PROJECT, Utf8Path::new(""), message);
+            let mut finding =
+                Diagnostic::new(&codes::NO_PROJECT, whole(Utf8Path::new("")), message);
+            if let Some(project) = reader.project_above() {
+                finding = finding.help(format!("there is a project above it, in {project}"));
+            }
+            reader.findings.push(finding);
             return None;
         }
         _ => {

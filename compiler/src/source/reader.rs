@@ -232,6 +232,15 @@ impl Reader {
         fs::symlink_metadata(self.root.join(path)).is_ok()
     }
 
+    /// A project that the root is a part of: people often stand in one of its folders.
+    pub(super) fn project_above(&self) -> Option<String> {
+        self.real_root
+            .ancestors()
+            .skip(1)
+            .find(|folder| folder.join("selu.toml").is_file() || folder.join("agents").is_dir())
+            .map(|folder| folder.display().to_string())
+    }
+
     /// The root as it was given.
     pub(super) fn root(&self) -> &Utf8Path {
         &self.root

@@ -45,10 +45,25 @@ impl Walk<'_> {
             Data::Scalar(scalar) => match scalar.kind {
                 Kind::Null => Value::Null,
                 Kind::Bool => Value::Bool(scalar.text.eq_ignore_ascii_case("true")),
-                Kind::String => Value::String(scalar.text.clone()),
+                Kind::String => {
+                    if scalar.plain && is_radix_number(&scalar.text) {
+                        self.ambiguous(&scalar.text);
+                    }
+                    Value::String(scalar.text.clone())
+                }
                 Kind::Int | Kind::Float => self.any_number(scalar),
             },
         }
+    }
+
+    fn ambiguous(&mut self, text: &str) {
+        let finding = Diagnostic::new(
+            &yaml::AMBIGUOUS,
+            self.here(),
+            format!("`{text}` is a text here, and a number to some readers of YAML"),
+        )
+        .help(format!("quote it if a text is meant: \"{text}\""));
+        self.report(finding);
     }
 
     fn any_number(&mut self, scalar: &Scalar) -> Value {
@@ -71,6 +86,18 @@ impl Walk<'_> {
         }
         Value::Number(number)
     }
+}
+
+/// `0b11`, `-0x1F` and the like, which the core schema takes for texts and `serde_yaml` for numbers.
+fn is_radix_number(text: &str) -> bool {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    [("0b", 2), ("0o", 8), ("0x", 16)]
+        .iter()
+        .any(|(prefix, radix)| {
+            digits.strip_prefix(prefix).is_some_and(|digits| {
+                !digits.is_empty() && digits.chars().all(|c| c.is_digit(*radix))
+            })
+        })
 }
 
 /// A number and how JSON writes it.

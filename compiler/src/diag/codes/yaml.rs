@@ -20,6 +20,7 @@ pub static ALL: &[&Code] = &[
     &NOTHING,
     &NOT_JSON,
     &NUMBER_REWRITTEN,
+    &AMBIGUOUS,
 ];
 
 /// `yaml-syntax`.
@@ -259,4 +260,15 @@ tools:
       properties:
         version: {default: 1.10}
 ",
+};
+
+/// `ambiguous-scalar`.
+pub static AMBIGUOUS: Code = Code {
+    id: "SELU0218",
+    name: "ambiguous-scalar",
+    severity: Severity::Warning,
+    rules: &["L5"],
+    cause: "A plain scalar such as `0b11` or `-0x1F` in a free-form value is a text by YAML 1.2 and a number to some readers.",
+    cure: "Quote it if a text is meant; else write the number in plain decimal.",
+    example: "id: weather\nimage: example.com/weather:1\ntools:\n  - name: forecast\n    description: Tells the weather\n    input_schema:\n      type: object\n      properties:\n        flags: {default: 0b11}\n",
 };

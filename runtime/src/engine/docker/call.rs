@@ -117,8 +117,17 @@ pub(super) fn refusal(call: &str, status: u16, message: &str) -> EngineError {
         "no such network",
         "no such volume",
         "no such exec",
+        "manifest unknown",
+        "name unknown",
+        "repository name not known",
     ];
-    if status == 404 || says(&missing) {
+    // Who may not look is told 404 by some: that is no answer to whether it exists.
+    let forbidden = says(&[
+        "access denied",
+        "unauthorized",
+        "access to the resource is denied",
+    ]);
+    if !forbidden && (status == 404 || says(&missing)) {
         return EngineError::NotFound { call, message };
     }
     EngineError::Refused {
@@ -189,6 +198,20 @@ mod tests {
                 "unauthorized: incorrect username or password"
             ),
             EngineError::Refused { status: 500, .. }
+        ));
+    }
+
+    #[test]
+    fn what_may_not_be_seen_is_not_missing() {
+        let hidden =
+            "pull access denied for x, repository does not exist or may require 'docker login'";
+        assert!(matches!(
+            refusal("pull x", 404, hidden),
+            EngineError::Refused { status: 404, .. }
+        ));
+        assert!(matches!(
+            refusal("pull x", 0, "manifest unknown"),
+            EngineError::NotFound { .. }
         ));
     }
 

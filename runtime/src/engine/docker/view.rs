@@ -142,7 +142,7 @@ impl EngineView for Docker {
                     message: "the registry's answer has no digest".to_owned(),
                 }),
             },
-            Err(error) if says_unknown(&error) => Ok(None),
+            Err(EngineError::NotFound { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -446,24 +446,6 @@ fn repository(name: &str) -> String {
         Some(("index.docker.io", rest)) => format!("docker.io/{rest}"),
         Some((first, _)) if first.contains(['.', ':']) || first == "localhost" => name.to_owned(),
         Some(_) => format!("docker.io/{name}"),
-    }
-}
-
-/// Whether a registry said that it has no such reference, and not that it refuses to say.
-fn says_unknown(error: &EngineError) -> bool {
-    match error {
-        EngineError::NotFound { .. } => true,
-        EngineError::Refused { message, .. } => {
-            let text = message.to_lowercase();
-            [
-                "manifest unknown",
-                "name unknown",
-                "repository name not known",
-            ]
-            .iter()
-            .any(|words| text.contains(words))
-        }
-        _ => false,
     }
 }
 
