@@ -71,8 +71,7 @@ pub(crate) async fn run(
         show(printer, &planned.plan, Some(&planned.changes))?;
     }
     announce(printer, &planned.plan, &due, &secrets);
-    let question = format!("{} Go on?", summary(&planned.changes));
-    if !held::ask(args.consent, &question).await? {
+    if !held::ask(args.consent, "Go on?").await? {
         printer.say("Nothing was changed.");
         let outcome = Outcome::declined(&planned.changes, Exit::Failed);
         return Ok(outcome.show(printer, &planned.plan.project, &[]));
