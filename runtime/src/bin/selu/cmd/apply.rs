@@ -7,7 +7,6 @@ use selu_compiler::diff::Action;
 use selu_compiler::lock::stale;
 use selu_compiler::model::{InstanceKey, NetworkMode};
 use selu_compiler::plan::{ImageKind, Plan};
-use selu_compiler::report::summary;
 use selu_runtime::apply::{self, Job, Report, unenforceable};
 use selu_runtime::discover::Journal;
 use selu_runtime::engine::Engine;
