@@ -2,6 +2,7 @@
 
 use camino::Utf8PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use selu_runtime::apply::DEFAULT_TIMEOUT;
 
 /// Compiles a directory of agents into a plan, applies it to a container engine, and locks what it found.
 #[derive(Debug, Parser)]
@@ -131,6 +132,9 @@ pub(crate) struct ApplyArgs {
     pub(crate) directory: Directory,
     #[command(flatten)]
     pub(crate) consent: Consent,
+    /// How many seconds a container may take until it answers that it is ready
+    #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_TIMEOUT.as_secs(), value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub(crate) ready_timeout: u64,
     /// Refuse unless selu.lock says exactly this; never write it
     #[arg(long)]
     pub(crate) locked: bool,
@@ -146,6 +150,9 @@ pub(crate) struct LockArgs {
     /// Only say whether selu.lock fits the directory (exit 2 if not); needs no engine
     #[arg(long)]
     pub(crate) check: bool,
+    /// How many seconds a container may take until it answers that it is ready
+    #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_TIMEOUT.as_secs(), value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub(crate) ready_timeout: u64,
     /// How many seconds to wait while another selu works on this project
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     pub(crate) lock_timeout: u64,
