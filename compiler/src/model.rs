@@ -16,6 +16,8 @@ use camino::Utf8PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::diag::levels::Levels;
+
 /// `agent/capability`, the key of an instance everywhere (L3). A capability compiled alone lives under the nameless
 /// agent, written `_`, which no id can be.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -129,6 +131,8 @@ pub struct Settings {
     pub prepare: BTreeMap<InstanceKey, Vec<String>>,
     /// `[discovery] on_change`.
     pub on_change: OnChange,
+    /// `[diagnostics]`.
+    pub levels: Levels,
 }
 
 /// What happens to a discovered tool that was added or changed (D3).

@@ -4,6 +4,7 @@ mod context;
 mod folder;
 mod ignore;
 mod reader;
+mod refresh;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
@@ -11,6 +12,7 @@ pub(crate) use context::text_hash;
 pub use context::{
     ContextError, ContextFile, MAX_FILES, MAX_TOTAL_BYTES, container_files, folder_hash,
 };
+pub use refresh::refresh;
 
 use crate::diag::Diagnostic;
 use crate::model::ContainerFolder;
@@ -68,7 +70,7 @@ pub struct AgentFolder {
 }
 
 /// One folder below a `capabilities/`.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CapabilityFolder {
     /// Relative to the root; empty for a lone capability.
     pub path: Utf8PathBuf,

@@ -3,11 +3,14 @@
 #![allow(clippy::print_stdout)] // a skipped test says so
 
 mod fixture;
+mod formats;
 
+mod again;
 mod agent;
 mod codes;
 mod corpus;
 mod layout;
+mod levels;
 mod manifest;
 mod purity;
 mod render;

@@ -20,7 +20,7 @@ use crate::source::{CapabilityFolder, SourceFile, text_hash};
 use crate::yaml::{self, Document};
 
 /// What is known of a capability, be it right or wrong: enough to look it up without further complaints.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Outcome {
     /// Its id; the folder's name where the manifest gives none.
     pub(super) id: String,

@@ -13,7 +13,7 @@ use super::locale::RawLocale;
 use super::settings::RawSettings;
 
 /// Names that [`schema`] knows.
-pub const NAMES: [&str; 4] = ["agent", "locale", "manifest", "settings"];
+pub const NAMES: [&str; 5] = ["agent", "diagnostics", "locale", "manifest", "settings"];
 
 static AGENT: LazyLock<Value> = LazyLock::new(generate::<RawAgent>);
 static LOCALE: LazyLock<Value> = LazyLock::new(generate::<RawLocale>);
@@ -23,13 +23,15 @@ static SETTINGS: LazyLock<Value> = LazyLock::new(generate::<RawSettings>);
 /// Marks a list for which its only item may stand alone.
 pub(crate) const ONE_OR_MORE: &str = "x-one-or-more";
 
-/// The JSON Schema (draft-07) of one of [`NAMES`]; `None` for any other name.
+/// The JSON Schema (draft-07) of a file that people write, or of what `check --format json` prints (`diagnostics`), by
+/// one of [`NAMES`]; `None` for any other name.
 pub fn schema(name: &str) -> Option<Value> {
     let mut schema = match name {
-        "agent" => AGENT.clone(),
-        "locale" => LOCALE.clone(),
-        "manifest" => MANIFEST.clone(),
-        "settings" => SETTINGS.clone(),
+        "agent" => closed(AGENT.clone(), true),
+        "diagnostics" => crate::diag::render::json_schema(),
+        "locale" => closed(LOCALE.clone(), true),
+        "manifest" => closed(MANIFEST.clone(), true),
+        "settings" => closed(SETTINGS.clone(), false),
         _ => return None,
     };
     spell_out(&mut schema);
@@ -50,6 +52,31 @@ fn spell_out(schema: &mut Value) {
             }
         }
         Value::Array(items) => items.iter_mut().for_each(spell_out),
+        _ => {}
+    }
+}
+
+/// Says that what has known fields has no others, so that an editor shows a misspelt one; `own` allows those that begin
+/// with `x-`. The compiler itself judges unknown fields with more care (M6).
+fn closed(mut schema: Value, own: bool) -> Value {
+    close(&mut schema, own);
+    schema
+}
+
+fn close(schema: &mut Value, own: bool) {
+    match schema {
+        Value::Object(map) => {
+            if map.get("properties").is_some_and(Value::is_object)
+                && !map.contains_key("additionalProperties")
+            {
+                map.insert("additionalProperties".to_owned(), Value::Bool(false));
+                if own {
+                    map.insert("patternProperties".to_owned(), json!({ "^x-": true }));
+                }
+            }
+            map.values_mut().for_each(|value| close(value, own));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| close(item, own)),
         _ => {}
     }
 }

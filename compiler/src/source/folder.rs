@@ -5,7 +5,6 @@ use camino::{Utf8Path, Utf8PathBuf};
 use super::context::{self, ContextError};
 use super::reader::{Item, Reader, whole};
 use super::{AgentFolder, CapabilityFolder, RootKind, SourceFile, SourceSet};
-use crate::check::versions;
 use crate::diag::Diagnostic;
 use crate::diag::codes::layout as codes;
 use crate::model::ContainerFolder;
@@ -268,7 +267,7 @@ fn container(
         Ok(files) => {
             let builds = files
                 .iter()
-                .filter(|file| file.path.file_name().is_some_and(versions::concerns))
+                .filter(|file| file.path.file_name().is_some_and(names_packages))
                 .filter_map(|file| reader.text(&path.join(&file.path)))
                 .collect();
             let folder = ContainerFolder {
@@ -286,4 +285,12 @@ fn container(
             None
         }
     }
+}
+
+/// Whether a file of a build context says which packages go into the image.
+fn names_packages(name: &str) -> bool {
+    name == DOCKERFILE
+        || name.starts_with("Dockerfile.")
+        || name.ends_with(".Dockerfile")
+        || (name.starts_with("requirements") && name.ends_with(".txt"))
 }
