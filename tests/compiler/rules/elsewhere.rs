@@ -249,15 +249,15 @@ pub(crate) const OTHER_CASES: &[Case] = &[
     ),
     Case(
         Settings("[diagnostics]\nhost-anyport = \"error\"\n"),
-        &["?"],
+        &["SELU0910 selu.toml:2:1"],
     ),
     Case(
         Settings("[diagnostics]\nimage-invalid = \"warning\"\n"),
-        &["?"],
+        &["SELU0911 selu.toml:2:17"],
     ),
     Case(
         Settings("[diagnostics]\nSELU0507 = \"error\"\nhost-any-port = \"allow\"\n"),
-        &["?"],
+        &["SELU0912 selu.toml:3:1"],
     ),
     Case(Made(deep), &["SELU0207 manifest.yaml:3:133"]),
     Case(Made(many), &["SELU0208 manifest.yaml:3:499997"]),
