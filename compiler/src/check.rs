@@ -7,6 +7,7 @@ pub mod credential;
 mod cron;
 pub mod discovered;
 pub mod image;
+mod locale;
 pub mod network;
 mod parallel;
 mod place;
@@ -16,6 +17,7 @@ mod settings;
 mod shape;
 mod steps;
 pub mod tool;
+pub(crate) mod versions;
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -4,6 +4,7 @@
 
 pub mod agent;
 pub mod capability;
+pub mod locale;
 pub mod schemas;
 pub mod settings;
 pub mod tool;

@@ -63,6 +63,8 @@ pub struct AgentFolder {
     pub agent: Option<SourceFile>,
     /// `agent.md` and `agent.<locale>.md`.
     pub prompts: Vec<SourceFile>,
+    /// `i18n/<locale>.yaml`.
+    pub locales: Vec<SourceFile>,
     /// Its own capabilities.
     pub capabilities: Vec<CapabilityFolder>,
 }
@@ -78,6 +80,8 @@ pub struct CapabilityFolder {
     pub prompts: Vec<SourceFile>,
     /// What builds the image.
     pub container: Option<ContainerFolder>,
+    /// Those of its files that say which packages go into the image: Dockerfiles and requirements (P5).
+    pub builds: Vec<SourceFile>,
 }
 
 impl SourceSet {
@@ -88,6 +92,7 @@ impl SourceSet {
                 .agent
                 .iter()
                 .chain(&agent.prompts)
+                .chain(&agent.locales)
                 .chain(agent.capabilities.iter().flat_map(CapabilityFolder::files))
         });
         self.settings
@@ -99,7 +104,10 @@ impl SourceSet {
 
 impl CapabilityFolder {
     fn files(&self) -> impl Iterator<Item = &SourceFile> {
-        self.manifest.iter().chain(&self.prompts)
+        self.manifest
+            .iter()
+            .chain(&self.prompts)
+            .chain(&self.builds)
     }
 }
 

@@ -14,6 +14,7 @@ mod levels;
 mod manifest;
 mod purity;
 mod render;
+mod rules;
 mod schemas;
 mod settings;
 mod yaml;

@@ -504,6 +504,7 @@ tools:
                 }),
                 prompts: Vec::new(),
                 container: None,
+                builds: Vec::new(),
             }],
             ..Default::default()
         };
