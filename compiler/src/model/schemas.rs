@@ -23,8 +23,8 @@ static SETTINGS: LazyLock<Value> = LazyLock::new(generate::<RawSettings>);
 /// Marks a list for which its only item may stand alone.
 pub(crate) const ONE_OR_MORE: &str = "x-one-or-more";
 
-/// The JSON Schema (draft-07) of a file that people write, or of what `check --format json` prints (`diagnostics`), by
-/// one of [`NAMES`]; `None` for any other name.
+/// The JSON Schema (draft-07) of one of [`NAMES`]: of a file, or of what `check --format json` prints (`diagnostics`).
+/// `None` for any other name.
 pub fn schema(name: &str) -> Option<Value> {
     let mut schema = match name {
         "agent" => closed(AGENT.clone(), true),

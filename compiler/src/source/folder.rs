@@ -2,7 +2,7 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::context::{self, ContextError};
+use super::context::{self, ContextError, ContextFile};
 use super::reader::{Item, Reader, whole};
 use super::{AgentFolder, CapabilityFolder, RootKind, SourceFile, SourceSet};
 use crate::diag::Diagnostic;
@@ -265,11 +265,7 @@ fn container(
     };
     match super::container_files(reader.root(), &path) {
         Ok(files) => {
-            let builds = files
-                .iter()
-                .filter(|file| file.path.file_name().is_some_and(names_packages))
-                .filter_map(|file| reader.text(&path.join(&file.path)))
-                .collect();
+            let builds = builds(reader, &path, &files);
             let folder = ContainerFolder {
                 path,
                 hash: super::folder_hash(&files),
@@ -285,6 +281,19 @@ fn container(
             None
         }
     }
+}
+
+/// Those files of a build context that say which packages go into the image.
+pub(super) fn builds(
+    reader: &mut Reader,
+    folder: &Utf8Path,
+    files: &[ContextFile],
+) -> Vec<SourceFile> {
+    files
+        .iter()
+        .filter(|file| file.path.file_name().is_some_and(names_packages))
+        .filter_map(|file| reader.text(&folder.join(&file.path)))
+        .collect()
 }
 
 /// Whether a file of a build context says which packages go into the image.
