@@ -291,7 +291,11 @@ impl Locking<'_> {
             let written = loaded.lock.save(&merged.lock)?;
             journal.save()?;
             if written {
-                printer.say(&format!("{} written", loaded.lock.path()));
+                let path = loaded.lock.path();
+                printer.say(&format!(
+                    "{} written",
+                    path.strip_prefix(".").unwrap_or(path)
+                ));
             }
         }
         for change in &merged.changes {
