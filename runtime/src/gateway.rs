@@ -290,11 +290,16 @@ async fn converse(
     let heard = streams.output.read_to_end(&mut output).await;
     let (code, message) = streams.ended.await?;
     if code != 0 {
+        // A role speaks on its error stream. Why it could not even be started the engine says on the other one.
+        let words = match message.trim() {
+            "" => String::from_utf8_lossy(&output).trim().to_owned(),
+            words => words.to_owned(),
+        };
         return Err(GatewayError::Role {
             gateway: gateway.to_owned(),
             role: role_text(role),
             code,
-            message: message.trim().to_owned(),
+            message: words,
         });
     }
     sent.map_err(broken)?;

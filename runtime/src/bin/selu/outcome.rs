@@ -130,7 +130,10 @@ fn discovered(printer: &Printer, key: &InstanceKey, discovery: &Discovery) -> Va
     match discovery {
         Discovery::Found(found) => {
             let tools: Vec<&String> = found.discovered.tools.keys().collect();
-            printer.say(&format!("{key}: {} tools discovered", tools.len()));
+            printer.say(&format!(
+                "{key}: {} discovered",
+                counted(tools.len(), "tool")
+            ));
             let notes: Vec<String> = found.discovered.notes.iter().map(describe).collect();
             for note in &notes {
                 printer.say(&format!("  note: {}", shown(&printer.clean(note))));
@@ -206,12 +209,18 @@ fn field_changes(fields: &[FieldChange]) -> Vec<Value> {
         .collect()
 }
 
+/// `1 tool`, `2 tools`.
+pub(crate) fn counted(number: usize, word: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {word}{plural}")
+}
+
 /// Says why a lock does not fit, every entry of it.
 pub(crate) fn stale_text(printer: &Printer, project: &str, stale: &[Stale]) -> Exit {
     let reasons: Vec<String> = stale.iter().map(ToString::to_string).collect();
     printer.say(&format!(
-        "selu.lock does not fit the directory, {} differences:",
-        stale.len()
+        "selu.lock does not fit the directory, {}:",
+        counted(stale.len(), "difference")
     ));
     for reason in &reasons {
         printer.data(&format!("{}\n", shown(reason)));
@@ -282,7 +291,11 @@ impl Locking<'_> {
             let written = loaded.lock.save(&merged.lock)?;
             journal.save()?;
             if written {
-                printer.say(&format!("{} written", loaded.lock.path()));
+                let path = loaded.lock.path();
+                printer.say(&format!(
+                    "{} written",
+                    path.strip_prefix(".").unwrap_or(path)
+                ));
             }
         }
         for change in &merged.changes {
