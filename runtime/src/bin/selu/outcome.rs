@@ -131,9 +131,14 @@ fn discovered(printer: &Printer, key: &InstanceKey, discovery: &Discovery) -> Va
         Discovery::Found(found) => {
             let tools: Vec<&String> = found.discovered.tools.keys().collect();
             printer.say(&format!("{key}: {} tools discovered", tools.len()));
-            let notes: Vec<String> = found.discovered.notes.iter().map(describe).collect();
+            let notes: Vec<String> = found
+                .discovered
+                .notes
+                .iter()
+                .map(|note| printer.clean(&describe(note)))
+                .collect();
             for note in &notes {
-                printer.say(&format!("  note: {}", shown(&printer.clean(note))));
+                printer.say(&format!("  note: {}", shown(note)));
             }
             json!({ "outcome": "done", "tools": tools, "notes": notes })
         }
