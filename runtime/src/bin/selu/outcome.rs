@@ -134,9 +134,14 @@ fn discovered(printer: &Printer, key: &InstanceKey, discovery: &Discovery) -> Va
                 "{key}: {} discovered",
                 counted(tools.len(), "tool")
             ));
-            let notes: Vec<String> = found.discovered.notes.iter().map(describe).collect();
+            let notes: Vec<String> = found
+                .discovered
+                .notes
+                .iter()
+                .map(|note| printer.clean(&describe(note)))
+                .collect();
             for note in &notes {
-                printer.say(&format!("  note: {}", shown(&printer.clean(note))));
+                printer.say(&format!("  note: {}", shown(note)));
             }
             json!({ "outcome": "done", "tools": tools, "notes": notes })
         }
@@ -262,14 +267,15 @@ impl Locking<'_> {
             .collect();
         let settings = &loaded.project.settings;
         let mut merged = Lock::merge(loaded.lock(), plan, &discoveries, settings);
-        for (change, outcome) in &outcome.report.outcomes {
-            if let Subject::Instance(key) = &change.subject
-                && !outcome.is_success()
-            {
-                restore(&mut merged.lock, loaded.lock(), key);
-                merged.changes.retain(|change| change.instance != *key);
-            }
-        }
+        let not_done = outcome
+            .report
+            .outcomes
+            .iter()
+            .filter_map(|(change, outcome)| match &change.subject {
+                Subject::Instance(key) if !outcome.is_success() => Some(key),
+                _ => None,
+            });
+        merged.keep_previous(loaded.lock(), not_done);
         for (key, discovery) in &outcome.report.discoveries {
             match discovery {
                 Discovery::Found(_) => journal.settle(key),
@@ -358,14 +364,6 @@ fn wire(discovery: &Discovery) -> DiscoveryOutcome {
         },
         Discovery::Failed(_) | Discovery::NotStarted => DiscoveryOutcome::Failed,
     }
-}
-
-/// The old entry of what was not done (product.md 14).
-fn restore(lock: &mut Lock, old: Option<&Lock>, key: &InstanceKey) {
-    match old.and_then(|old| old.instances.get(key)) {
-        Some(entry) => lock.instances.insert(key.clone(), entry.clone()),
-        None => lock.instances.remove(key),
-    };
 }
 
 #[cfg(test)]

@@ -60,7 +60,7 @@ pub(crate) fn show(
     changes: Option<&selu_compiler::diff::ChangeSet>,
 ) -> anyhow::Result<()> {
     if printer.is_json() {
-        printer.json(&serde_json::from_str(&report::plan_json(plan, changes)?)?);
+        printer.json(&report::plan_json(plan, changes)?);
     } else {
         printer.data(&report::plan_text(plan, changes)?);
     }
