@@ -7,7 +7,6 @@ mod cron;
 pub mod discovered;
 pub mod image;
 pub mod network;
-mod parallel;
 mod place;
 pub mod schema;
 mod settings;
@@ -16,12 +15,14 @@ mod steps;
 pub mod tool;
 
 use std::collections::{BTreeMap, HashMap};
+use std::num::NonZero;
 
 use camino::Utf8Path;
 
 use crate::diag::codes::agent as codes;
 use crate::diag::{Diagnostic, Place, Severity};
 use crate::model::{Agent, InstanceKey, Origin, Project, Routing, ToolSource};
+use crate::parallel;
 use crate::source::{CapabilityFolder, RootKind, SourceSet};
 use agent::Shared;
 use capability::Outcome;
@@ -38,6 +39,11 @@ pub struct Checked {
 
 /// Checks a whole source set. All findings of all files come in one run.
 pub fn check(sources: &SourceSet) -> Checked {
+    check_on(parallel::cores(), sources)
+}
+
+/// The same on so many threads. The outcome does not depend on their number.
+pub fn check_on(threads: NonZero<usize>, sources: &SourceSet) -> Checked {
     let mut diagnostics = sources.findings.clone();
     let settings = sources
         .settings
@@ -51,7 +57,7 @@ pub fn check(sources: &SourceSet) -> Checked {
         .flat_map(|agent| &agent.capabilities)
         .chain(&sources.capabilities)
         .collect();
-    let mut outcomes = parallel::map(&folders, |folder| capability::check(folder)).into_iter();
+    let mut outcomes = parallel::map(threads, &folders, |folder| capability::check(folder)).into_iter();
     let own: Vec<Vec<Outcome>> = sources
         .agents
         .iter()
