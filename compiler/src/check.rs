@@ -57,7 +57,8 @@ pub fn check_on(threads: NonZero<usize>, sources: &SourceSet) -> Checked {
         .flat_map(|agent| &agent.capabilities)
         .chain(&sources.capabilities)
         .collect();
-    let mut outcomes = parallel::map(threads, &folders, |folder| capability::check(folder)).into_iter();
+    let mut outcomes =
+        parallel::map(threads, &folders, |folder| capability::check(folder)).into_iter();
     let own: Vec<Vec<Outcome>> = sources
         .agents
         .iter()

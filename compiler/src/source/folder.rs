@@ -254,7 +254,12 @@ fn required(
 }
 
 /// `stem.md` and `stem.<locale>.md`.
-fn prompts(reader: &mut Reader<'_>, folder: &Utf8Path, items: &[Item], stem: &str) -> Vec<SourceFile> {
+fn prompts(
+    reader: &mut Reader<'_>,
+    folder: &Utf8Path,
+    items: &[Item],
+    stem: &str,
+) -> Vec<SourceFile> {
     items
         .iter()
         .filter(|item| context::is_prompt(&item.name, stem))
@@ -263,7 +268,11 @@ fn prompts(reader: &mut Reader<'_>, folder: &Utf8Path, items: &[Item], stem: &st
 }
 
 /// What builds the image: `container/`, else the capability's own folder if a Dockerfile lies in it.
-fn container(reader: &mut Reader<'_>, folder: &Utf8Path, items: &[Item]) -> Option<ContainerFolder> {
+fn container(
+    reader: &mut Reader<'_>,
+    folder: &Utf8Path,
+    items: &[Item],
+) -> Option<ContainerFolder> {
     let has = |name: &str| items.iter().any(|item| item.name == name);
     let path = match (has(CONTAINER), has(DOCKERFILE)) {
         (true, true) => {

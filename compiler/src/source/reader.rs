@@ -256,7 +256,8 @@ impl<'a> Reader<'a> {
 
     /// A project that the root is a part of: people often stand in one of its folders.
     pub(super) fn project_above(&self) -> Option<String> {
-        self.at.real_root
+        self.at
+            .real_root
             .ancestors()
             .skip(1)
             .find(|folder| folder.join("selu.toml").is_file() || folder.join("agents").is_dir())
