@@ -11,6 +11,7 @@ mod layout;
 mod manifest;
 mod purity;
 mod render;
+mod same;
 mod schemas;
 mod settings;
 mod yaml;
