@@ -12,6 +12,7 @@ use crate::diff::ChangeSet;
 use crate::plan::Plan;
 
 pub use escape::escape;
+pub(crate) use escape::hidden;
 pub(crate) use view::cores;
 
 const PLAN_TEXT: &str = include_str!("report/plan.txt");

@@ -333,9 +333,7 @@ impl<'a> Job<'a> {
                     Action::Create | Action::Replace => instance.bring_up().await,
                     Action::Start | Action::Update => {
                         let found = self.observed.containers.get(&instance.container.name);
-                        instance
-                            .mend(&found.ok_or(StepError::Incomplete)?.state)
-                            .await
+                        instance.mend(found.ok_or(StepError::Incomplete)?).await
                     }
                     // The plan has it, so it is not deleted.
                     Action::Delete | Action::NoOp => Ok(()),

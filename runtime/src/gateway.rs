@@ -18,6 +18,8 @@ use crate::egress::{POLICY_FOLDER, RUN_USER};
 use crate::engine::{Engine, EngineError, Labels};
 
 pub use image::{ImageError, image_archive, image_archive_of};
+#[cfg(test)]
+pub(crate) use pipe::endpoint;
 pub use pipe::pipe;
 
 /// Why the gateway could not do something.

@@ -3,14 +3,18 @@
 #![allow(clippy::print_stdout)] // a skipped test says so
 
 mod fixture;
+mod formats;
 
+mod again;
 mod agent;
 mod codes;
 mod corpus;
 mod layout;
+mod levels;
 mod manifest;
 mod purity;
 mod render;
+mod rules;
 mod same;
 mod schemas;
 mod settings;

@@ -7,6 +7,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use super::context::{self, ContextError};
 use super::reader::{Item, Reader, Root, whole};
 use super::{AgentFolder, CapabilityFolder, RootKind, SourceFile, SourceSet};
+use crate::check::versions;
 use crate::diag::Diagnostic;
 use crate::diag::codes::layout as codes;
 use crate::model::ContainerFolder;
@@ -19,6 +20,7 @@ const AGENT: &str = "agent.yaml";
 const MANIFEST: &str = "manifest.yaml";
 const SETTINGS: &str = "selu.toml";
 const DOCKERFILE: &str = "Dockerfile";
+const I18N: &str = "i18n";
 
 pub(super) fn read(threads: NonZero<usize>, root: &Utf8Path) -> SourceSet {
     let mut set = SourceSet {
@@ -169,6 +171,11 @@ fn agent(reader: &mut Reader<'_>, path: &Utf8Path) -> (AgentFolder, Vec<Utf8Path
     let items = reader.list(path);
     let agent = required(reader, path, &items, AGENT);
     let prompts = prompts(reader, path, &items, "agent");
+    let locales = if items.iter().any(|item| item.name == I18N) {
+        locales(reader, &path.join(I18N))
+    } else {
+        Vec::new()
+    };
     // A link that leads astray is not among the items, and was reported with them.
     let own = if items.iter().any(|item| item.name == CAPABILITIES) {
         folders(reader, path.join(CAPABILITIES))
@@ -179,9 +186,30 @@ fn agent(reader: &mut Reader<'_>, path: &Utf8Path) -> (AgentFolder, Vec<Utf8Path
         path: path.to_owned(),
         agent,
         prompts,
+        locales,
         capabilities: Vec::new(),
     };
     (agent, own)
+}
+
+/// `i18n/<locale>.yaml`.
+fn locales(reader: &mut Reader<'_>, folder: &Utf8Path) -> Vec<SourceFile> {
+    if reader.is_folder(folder) != Some(true) {
+        let message = "a file stands where a folder is expected";
+        reader.finding(&codes::NOT_A_FILE, folder, message);
+        return Vec::new();
+    }
+    let mut files = Vec::new();
+    for item in reader.list(folder) {
+        let path = folder.join(&item.name);
+        if path.extension() == Some("yaml") {
+            files.extend(reader.text(&path));
+        } else {
+            let message = "this is not read: a locale has a file `<locale>.yaml`";
+            reader.finding(&codes::UNREAD_FILE, &path, message);
+        }
+    }
+    files
 }
 
 /// Reads all capabilities at once, so that threads have work whether there are many agents or one: the agents' own, which
@@ -214,12 +242,13 @@ fn capability(reader: &mut Reader<'_>, path: &Utf8Path) -> CapabilityFolder {
     let items = reader.list(path);
     let manifest = required(reader, path, &items, MANIFEST);
     let prompts = prompts(reader, path, &items, "prompt");
-    let container = container(reader, path, &items);
+    let (container, builds) = container(reader, path, &items).unzip();
     CapabilityFolder {
         path: path.to_owned(),
         manifest,
         prompts,
         container,
+        builds: builds.unwrap_or_default(),
     }
 }
 
@@ -272,7 +301,7 @@ fn container(
     reader: &mut Reader<'_>,
     folder: &Utf8Path,
     items: &[Item],
-) -> Option<ContainerFolder> {
+) -> Option<(ContainerFolder, Vec<SourceFile>)> {
     let has = |name: &str| items.iter().any(|item| item.name == name);
     let path = match (has(CONTAINER), has(DOCKERFILE)) {
         (true, true) => {
@@ -288,10 +317,18 @@ fn container(
         (false, false) => return None,
     };
     match super::container_files(reader.root(), &path) {
-        Ok(files) => Some(ContainerFolder {
-            path,
-            hash: super::folder_hash(&files),
-        }),
+        Ok(files) => {
+            let builds = files
+                .iter()
+                .filter(|file| file.path.file_name().is_some_and(versions::concerns))
+                .filter_map(|file| reader.text(&path.join(&file.path)))
+                .collect();
+            let folder = ContainerFolder {
+                path,
+                hash: super::folder_hash(&files),
+            };
+            Some((folder, builds))
+        }
         Err(error) => {
             let at = error.path().to_owned();
             match error {

@@ -84,13 +84,19 @@ pub async fn pipe(
             }
         }
     });
-    Endpoint::from_static("http://capability")
+    endpoint()
         .connect_with_connector(connector)
         .await
         .map_err(|source| GatewayError::Transport {
             network: network.to_owned(),
             source,
         })
+}
+
+/// How a container is spoken to. An error's text travels in a header, percent-encoded: the library's 16 KiB would turn a
+/// long one into a broken stream (J02).
+pub(crate) fn endpoint() -> Endpoint {
+    Endpoint::from_static("http://capability").http2_max_header_list_size(1 << 20)
 }
 
 fn end_text(ended: EngineResult<(i64, String)>) -> String {

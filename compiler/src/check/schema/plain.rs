@@ -29,6 +29,9 @@ fn subschema(map: &Map<String, Value>, is_root: bool) -> bool {
         Some(_) => return false,
         None => "",
     };
+    if kind == "array" && !map.contains_key("items") {
+        return false;
+    }
     map.iter().all(|(key, value)| match key.as_str() {
         "$comment" | "description" | "format" | "title" => value.is_string(),
         "type" => true,

@@ -270,6 +270,10 @@ impl Locking<'_> {
         }
         if read_only {
             let differs = loaded.lock.differs(&merged.lock);
+            for change in &merged.changes {
+                // It stays due: neither this command nor the next one may pass over it.
+                journal.note(&change.instance, "its tools were not those of selu.lock");
+            }
             journal.save()?;
             if differs {
                 return Ok(self.differs(&merged.changes, outcome));

@@ -103,7 +103,12 @@ fn refuse(printer: &Printer, diagnostics: &[Diagnostic], sources: &SourceSet) {
 /// Findings besides the command's own data.
 fn report(printer: &Printer, diagnostics: &[Diagnostic], sources: &SourceSet) {
     if !diagnostics.is_empty() {
-        printer.say(&render::text(diagnostics, sources, printer.color_err()));
+        let look = render::Look {
+            color: printer.color_err(),
+            width: printer.width_err(),
+            base: sources.root.clone(),
+        };
+        printer.say(&render::text_for(diagnostics, sources, &look));
     }
 }
 

@@ -295,3 +295,55 @@ fn pack<'a>(files: impl Iterator<Item = &'a ContextFile>) -> std::io::Result<Vec
     }
     archive.into_inner()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_prepare_left_is_taken_with_its_folders_and_execute_bits_and_nothing_else_is() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let folder = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(folder.path()).unwrap();
+        std::fs::create_dir(root.join("bin")).unwrap();
+        std::fs::write(root.join("bin/server"), "x").unwrap();
+        let executable = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(root.join("bin/server"), executable).unwrap();
+        std::fs::write(root.join("data"), "yz").unwrap();
+
+        let take = |mut budget: u64| {
+            let mut files = Vec::new();
+            collect(root, Utf8Path::new(""), &mut budget, &mut files).map(|()| {
+                files.sort_by(|a, b| a.path.cmp(&b.path));
+                files
+            })
+        };
+        let files = take(3).unwrap();
+        let seen: Vec<(&str, bool)> = files
+            .iter()
+            .map(|file| (file.path.as_str(), file.executable))
+            .collect();
+        assert_eq!(seen, [("bin/server", true), ("data", false)]);
+        assert!(take(2).is_err(), "more than it may leave");
+
+        symlink("/etc/passwd", root.join("link")).unwrap();
+        let error = take(3).unwrap_err().to_string();
+        assert!(error.contains("link"), "{error}");
+    }
+
+    #[test]
+    fn equal_files_are_packed_into_equal_bytes() {
+        let file = ContextFile {
+            path: "a/b".into(),
+            executable: true,
+            bytes: b"content".to_vec(),
+        };
+        let pack = || pack([&file].into_iter()).unwrap();
+        assert_eq!(pack(), pack());
+        let bytes = pack();
+        let mut archive = tar::Archive::new(bytes.as_slice());
+        let entry = archive.entries().unwrap().next().unwrap().unwrap();
+        assert_eq!(entry.header().mode().unwrap(), 0o755);
+        assert_eq!(entry.header().mtime().unwrap(), 0);
+    }
+}

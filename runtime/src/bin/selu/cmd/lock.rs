@@ -1,11 +1,12 @@
 //! `selu lock`: pin and discover, leaving nothing running.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use selu_compiler::lock::stale;
 use selu_compiler::model::InstanceKey;
 use selu_compiler::plan::{Plan, PlannedGateway};
-use selu_runtime::apply::{self, DEFAULT_TIMEOUT, Discovery, Job, Report, unenforceable};
+use selu_runtime::apply::{self, Discovery, Job, Report, unenforceable};
 use selu_runtime::discover::Journal;
 use selu_runtime::engine::Engine;
 use selu_runtime::secrets::Secrets;
@@ -76,6 +77,7 @@ pub(crate) async fn run(
         loaded: &loaded,
         engine: engine.as_ref(),
         secrets: &secrets,
+        ready_timeout: Duration::from_secs(args.ready_timeout),
     };
     let result = held::under(&mut hold, printer, stop, run.discover(&wanted, &mut report)).await;
     held::release(hold, engine.as_ref(), printer).await;
@@ -110,6 +112,7 @@ struct Run<'a> {
     loaded: &'a Loaded,
     engine: &'a dyn Engine,
     secrets: &'a Secrets,
+    ready_timeout: Duration,
 }
 
 impl Run<'_> {
@@ -126,6 +129,7 @@ impl Run<'_> {
             loaded,
             engine,
             secrets,
+            ready_timeout,
         } = *self;
         let Some(mut planned) = loaded.plan(printer, engine.view(), false).await? else {
             return Ok(None);
@@ -166,7 +170,7 @@ impl Run<'_> {
             secrets,
             events: printer,
             stop,
-            ready_timeout: DEFAULT_TIMEOUT,
+            ready_timeout,
         };
         job.clear_trials(true).await?;
         let done = apply::apply(&job).await;
