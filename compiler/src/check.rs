@@ -16,7 +16,7 @@ mod settings;
 mod shape;
 mod steps;
 pub mod tool;
-pub(crate) mod versions;
+mod versions;
 
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZero;

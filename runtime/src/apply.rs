@@ -28,6 +28,7 @@ use selu_compiler::model::{InstanceKey, Network, NetworkMode};
 use selu_compiler::observed::Observed;
 use selu_compiler::plan::{GatewayRule, Plan, PlannedGateway, PlannedNetwork, label, names};
 
+use crate::chain;
 use crate::discover::{self, Found, Wanted};
 use crate::engine::{Engine, EngineError};
 use crate::events::{Event, Events};
@@ -510,21 +511,6 @@ impl<'a> Job<'a> {
             text: text.to_owned(),
         });
     }
-}
-
-/// An error with its sources, once.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
-        }
-        source = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]

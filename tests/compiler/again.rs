@@ -23,6 +23,7 @@ fn project() -> Fixture {
             "capabilities/idle/manifest.yaml",
             "id: idle\nimage: a/b:1\n",
         ),
+        ("agents/helper/i18n/de.yaml", "agent: {name: Helfer}\n"),
     ]);
     Fixture::new(files)
 }
@@ -77,6 +78,7 @@ fn a_file_that_is_read_again_alone_gives_what_reading_everything_gives() {
         (MANIFEST, "id: weather\r\nimage: A\r\n"),
         ("agents/helper/agent.md", "You help more.\n"),
         ("agents/helper/agent.yaml", "id: helper\nname: Other\n"),
+        ("agents/helper/i18n/de.yaml", "agent: {name: Assistent}\n"),
         (
             "agents/helper/capabilities/maps/container/Dockerfile",
             "FROM b\n",

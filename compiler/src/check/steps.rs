@@ -48,7 +48,7 @@ pub(super) fn check(
     let used: HashSet<&str> = steps
         .iter()
         .filter_map(|(_, step)| step.request.as_ref()?.url.as_deref())
-        .flat_map(|url| placeholders(url))
+        .flat_map(placeholders)
         .collect();
     for (index, step) in steps {
         without_effect(document, index, step, &used, findings);

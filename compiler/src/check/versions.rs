@@ -28,15 +28,6 @@ struct At {
     column: u32,
 }
 
-/// Whether a file says what an image is built from, by its name.
-pub(crate) fn concerns(name: &str) -> bool {
-    is_dockerfile(name) || is_requirements(name)
-}
-
-fn is_dockerfile(name: &str) -> bool {
-    name == "Dockerfile" || name.starts_with("Dockerfile.") || name.ends_with(".Dockerfile")
-}
-
 fn is_requirements(name: &str) -> bool {
     name.starts_with("requirements") && name.ends_with(".txt")
 }

@@ -4,10 +4,9 @@ use std::num::NonZero;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::context::{self, ContextError};
+use super::context::{self, ContextError, ContextFile};
 use super::reader::{Item, Reader, Root, whole};
 use super::{AgentFolder, CapabilityFolder, RootKind, SourceFile, SourceSet};
-use crate::check::versions;
 use crate::diag::Diagnostic;
 use crate::diag::codes::layout as codes;
 use crate::model::ContainerFolder;
@@ -318,11 +317,7 @@ fn container(
     };
     match super::container_files(reader.root(), &path) {
         Ok(files) => {
-            let builds = files
-                .iter()
-                .filter(|file| file.path.file_name().is_some_and(versions::concerns))
-                .filter_map(|file| reader.text(&path.join(&file.path)))
-                .collect();
+            let builds = builds(reader, &path, &files);
             let folder = ContainerFolder {
                 path,
                 hash: super::folder_hash(&files),
@@ -338,4 +333,25 @@ fn container(
             None
         }
     }
+}
+
+/// Those files of a build context that say which packages go into the image.
+pub(super) fn builds(
+    reader: &mut Reader<'_>,
+    folder: &Utf8Path,
+    files: &[ContextFile],
+) -> Vec<SourceFile> {
+    files
+        .iter()
+        .filter(|file| file.path.file_name().is_some_and(names_packages))
+        .filter_map(|file| reader.text(&folder.join(&file.path)))
+        .collect()
+}
+
+/// Whether a file of a build context says which packages go into the image.
+fn names_packages(name: &str) -> bool {
+    name == DOCKERFILE
+        || name.starts_with("Dockerfile.")
+        || name.ends_with(".Dockerfile")
+        || (name.starts_with("requirements") && name.ends_with(".txt"))
 }

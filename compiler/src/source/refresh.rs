@@ -3,7 +3,7 @@
 use camino::Utf8Path;
 
 use super::reader::{Reader, Root};
-use super::{CapabilityFolder, SourceFile, SourceSet, container_files, folder_hash};
+use super::{CapabilityFolder, SourceFile, SourceSet, container_files, folder, folder_hash};
 
 /// Reads again what is at `path` (relative to the root), a file that only changed its content. `false`, with the set as
 /// it was, if the directory must be read as a whole: what is there is no file of the set, it cannot be read, or reading
@@ -30,25 +30,39 @@ pub fn refresh(set: &mut SourceSet, path: &Utf8Path) -> bool {
             _ => false,
         };
     }
-    let container = capabilities(set)
-        .filter_map(|capability| capability.container.as_mut())
-        .find(|container| path.starts_with(&container.path));
-    match container {
-        Some(container) => match container_files(&root, &container.path) {
-            Ok(files) => {
-                container.hash = folder_hash(&files);
-                true
-            }
-            Err(_) => false,
-        },
-        None => false,
+    capabilities(set)
+        .find(|capability| {
+            let container = capability.container.as_ref();
+            container.is_some_and(|container| path.starts_with(&container.path))
+        })
+        .and_then(|capability| context(&root, capability))
+        .is_some()
+}
+
+/// What builds a capability's image.
+fn context(root: &Utf8Path, capability: &mut CapabilityFolder) -> Option<()> {
+    let container = capability.container.as_mut()?;
+    let files = container_files(root, &container.path).ok()?;
+    let at = Root::new(root)?;
+    let mut reader = Reader::new(&at);
+    let builds = folder::builds(&mut reader, &container.path, &files);
+    if !reader.findings.is_empty() {
+        return None;
     }
+    container.hash = folder_hash(&files);
+    capability.builds = builds;
+    Some(())
 }
 
 fn file<'a>(set: &'a mut SourceSet, path: &Utf8Path) -> Option<&'a mut SourceFile> {
     let of_agents = set.agents.iter_mut().flat_map(|agent| {
         let own = agent.capabilities.iter_mut().flat_map(texts);
-        agent.agent.iter_mut().chain(&mut agent.prompts).chain(own)
+        agent
+            .agent
+            .iter_mut()
+            .chain(&mut agent.prompts)
+            .chain(&mut agent.locales)
+            .chain(own)
     });
     set.settings
         .iter_mut()

@@ -283,12 +283,13 @@ impl Instance<'_> {
             note(&format!("network {}", network.name), error.to_string());
         }
         if !left.is_empty() {
+            let text = format!(
+                "{}: not everything could be undone, the next apply removes it: {}",
+                self.key,
+                left.join("; ")
+            );
             self.job.events.emit(Event::Warning {
-                text: format!(
-                    "{}: not everything could be undone, the next apply removes it: {}",
-                    self.key,
-                    left.join("; ")
-                ),
+                text: self.job.secrets.redactor().clean(&text),
             });
         }
     }

@@ -120,8 +120,9 @@ impl Wait<'_> {
                 }
                 Err(error) => super::chain(&error),
             };
+            let said = self.redactor.clean(&said);
             tracing::debug!(instance = %self.instance, "not ready: {said}");
-            *last.lock().unwrap_or_else(PoisonError::into_inner) = self.redactor.clean(&said);
+            *last.lock().unwrap_or_else(PoisonError::into_inner) = said;
             sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
         }

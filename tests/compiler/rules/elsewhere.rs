@@ -247,6 +247,18 @@ pub(crate) const OTHER_CASES: &[Case] = &[
         Settings("[build.\"helper/weather\"]\nprepare = []\n"),
         &["SELU0907 selu.toml:2:1"],
     ),
+    Case(
+        Settings("[diagnostics]\nhost-anyport = \"error\"\n"),
+        &["SELU0910 selu.toml:2:1"],
+    ),
+    Case(
+        Settings("[diagnostics]\nimage-invalid = \"warning\"\n"),
+        &["SELU0911 selu.toml:2:17"],
+    ),
+    Case(
+        Settings("[diagnostics]\nSELU0507 = \"error\"\nhost-any-port = \"allow\"\n"),
+        &["SELU0912 selu.toml:3:1"],
+    ),
     Case(Made(deep), &["SELU0207 manifest.yaml:3:133"]),
     Case(Made(many), &["SELU0208 manifest.yaml:3:499997"]),
     Case(Made(large_schema), &["SELU0420 manifest.yaml:6:5"]),

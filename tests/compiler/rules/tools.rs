@@ -125,7 +125,7 @@ pub(crate) const RULES: &[Rule] = &[
             ),
             Case(
                 schema!("{type: object, properties: {s: {type: string, nullable: true}}}"),
-                &["SELU0423 manifest.yaml:6:67"],
+                &["SELU0423 manifest.yaml:6:65"],
             ),
             Case(
                 schema!(

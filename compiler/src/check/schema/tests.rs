@@ -665,7 +665,7 @@ fn what_models_refuse_is_a_warning_at_its_place() {
             vec!["/properties/nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"],
         ),
         (
-            json!({"type": "object", "oneOf": [{"properties": {"a": {}}}], "not": {"required": ["b"]}}),
+            json!({"type": "object", "properties": {"a": {}}, "oneOf": [{"required": ["a"]}], "not": {"required": ["a"]}}),
             vec!["/not", "/oneOf"],
         ),
         (json!({"type": ["object", "null"]}), vec!["/type"]),

@@ -245,9 +245,7 @@ fn packages(form: Form, kind: Kind, arguments: &[Word]) -> Vec<Finding> {
                     }),
                     None => found.extend(words.next().cloned()),
                 }
-            } else if value.is_none()
-                && (WITH_VALUE.contains(&name.as_str()) || FROM_FILES.contains(&name.as_str()))
-            {
+            } else if value.is_none() && takes_a_value(form, &name) {
                 words.next();
             }
             continue;
@@ -275,6 +273,13 @@ fn packages(form: Form, kind: Kind, arguments: &[Word]) -> Vec<Finding> {
             })
         })
         .collect()
+}
+
+fn takes_a_value(form: Form, option: &str) -> bool {
+    // Of npm `-p` is a switch.
+    (option == "-p" && form != Form::Npm)
+        || WITH_VALUE.contains(&option)
+        || FROM_FILES.contains(&option)
 }
 
 /// `npx -c` and `uvx -v` mean something else than the versions of cargo and gem.

@@ -29,7 +29,7 @@ pub(crate) struct Global {
     /// File of SELU_CRED__AGENT__CAPABILITY__NAME=value lines
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) env_file: Option<Utf8PathBuf>,
-    /// Say what is done, step by step (SELU_LOG=… for more)
+    /// Say more, such as what a container answers while it is not ready (SELU_LOG=trace for everything)
     #[arg(long, short, global = true)]
     pub(crate) verbose: bool,
 }

@@ -118,6 +118,15 @@ impl Loaded {
         self.lock.lock()
     }
 
+    /// Under the hold: whether the lock is still the one that was read (product.md 14).
+    pub(crate) fn require_same_lock(&self) -> anyhow::Result<()> {
+        let now = LockFile::load(&self.root)?;
+        if now.lock() == self.lock() {
+            return Ok(());
+        }
+        Err(Ending::stale("selu.lock has changed since it was read; say it again").into())
+    }
+
     /// The engine that the command line, the settings or the environment name.
     pub(crate) async fn engine(&self, cli: &Cli) -> anyhow::Result<Box<dyn Engine>> {
         let host = cli.global.host.as_deref();

@@ -12,6 +12,7 @@ use selu_compiler::plan::label;
 use selu_compiler::source::{ContextFile, container_files, folder_hash};
 use selu_runtime::engine::Labels;
 use selu_runtime::events::{Event, Events, with_progress};
+use selu_runtime::secrets::PREFIX;
 use selu_runtime::stop::Stop;
 use serde_json::{Value, json};
 
@@ -225,7 +226,14 @@ async fn prepare(
         job.key,
         shown(&command.join(" "))
     ));
-    let status = tokio::process::Command::new(program)
+    let mut process = tokio::process::Command::new(program);
+    for (name, _) in std::env::vars_os() {
+        // The directory's code is not who credentials are for (S4).
+        if name.as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
+            process.env_remove(name);
+        }
+    }
+    let status = process
         .args(arguments)
         .current_dir(loaded.root.canonicalize_utf8()?)
         .env(OUT, out.path())
