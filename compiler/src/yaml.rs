@@ -2,9 +2,10 @@
 //!
 //! The text is read by `saphyr-parser` and by nothing else. The guard bounds it (bytes, nodes, depth, aliases), expands
 //! merge keys, refuses tags, further documents, duplicate and non-string keys, and decides each scalar by the YAML 1.2
-//! core schema while it keeps the written text. Only then does `serde_yaml` get values, not text
-//! ([`crate::check::shape`]): what it does with text alone (last duplicate wins, `~` for a string, merge keys ignored,
-//! 1.10 turned into 1.1) cannot happen.
+//! core schema while it keeps the written text. Only then are the Raw types filled, from values and not from text
+//! ([`crate::check::shape`]): what readers of YAML text such as `serde_yaml` do alone (last duplicate wins, `~` for a
+//! string, merge keys ignored, 1.10 turned into 1.1) cannot happen. The tests compare with it; the compiler does without
+//! it: values need no second reader.
 
 mod guard;
 pub mod node;
@@ -132,11 +133,11 @@ fn tokens(pointer: &str) -> impl Iterator<Item = Cow<'_, str>> {
 }
 
 /// A key as a JSON pointer's reference token.
-pub fn escape(key: &str) -> String {
+pub fn escape(key: &str) -> Cow<'_, str> {
     if key.contains(['~', '/']) {
-        key.replace('~', "~0").replace('/', "~1")
+        Cow::Owned(key.replace('~', "~0").replace('/', "~1"))
     } else {
-        key.to_owned()
+        Cow::Borrowed(key)
     }
 }
 

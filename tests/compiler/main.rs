@@ -15,6 +15,7 @@ mod manifest;
 mod purity;
 mod render;
 mod rules;
+mod same;
 mod schemas;
 mod settings;
 mod yaml;

@@ -8,9 +8,10 @@ mod number;
 
 pub(crate) use field::nearest;
 
+use std::fmt::Write as _;
+
 use serde::de::DeserializeOwned;
-use serde_json::Value as Schema;
-use serde_yaml::{Mapping, Value};
+use serde_json::{Map as Object, Value, Value as Schema};
 
 use crate::diag::codes::{manifest, settings, yaml};
 use crate::diag::{Code, Diagnostic, Place};
@@ -44,7 +45,7 @@ pub(crate) fn read<T: DeserializeOwned + Default>(
     let Some(value) = walk.value(&document.root, schema, None) else {
         return T::default();
     };
-    match serde_yaml::from_value(value) {
+    match serde_json::from_value(value) {
         Ok(raw) => raw,
         Err(error) => {
             // The walk leaves out what does not fit; whatever it missed must not pass in silence.
@@ -99,7 +100,7 @@ impl Walk<'_> {
             .map(|names| names.iter().filter_map(Schema::as_str).collect())
             .unwrap_or_default();
         let here = Outer { properties };
-        let mut filled = Mapping::new();
+        let mut filled = Object::new();
         for entry in map.entries() {
             let length = self.push(&entry.key);
             match properties.get(&entry.key) {
@@ -110,7 +111,7 @@ impl Walk<'_> {
                         && field::is_collection(property) => {}
                 Some(property) => {
                     if let Some(value) = self.value(&entry.value, property, Some(&here)) {
-                        filled.insert(Value::String(entry.key.clone()), value);
+                        filled.insert(entry.key.clone(), value);
                     }
                 }
                 None => self.unknown_field(&entry.key, properties, outer),
@@ -128,19 +129,19 @@ impl Walk<'_> {
                 self.pointer.truncate(length);
             }
         }
-        Some(Value::Mapping(filled))
+        Some(Value::Object(filled))
     }
 
     /// A mapping whose keys are the author's own.
     fn table(&mut self, node: &Node, each: &Schema) -> Option<Value> {
-        let mut filled = Mapping::new();
+        let mut filled = Object::new();
         for entry in self.entries(node)?.entries() {
             let length = self.push(&entry.key);
             let value = self.value(&entry.value, each, None).unwrap_or(Value::Null);
-            filled.insert(Value::String(entry.key.clone()), value);
+            filled.insert(entry.key.clone(), value);
             self.pointer.truncate(length);
         }
-        Some(Value::Mapping(filled))
+        Some(Value::Object(filled))
     }
 
     fn entries<'n>(&mut self, node: &'n Node) -> Option<&'n Map> {
@@ -182,11 +183,11 @@ impl Walk<'_> {
         let each = schema.get("items").unwrap_or(&Schema::Bool(true));
         let mut filled = Vec::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {
-            let length = self.push(&index.to_string());
+            let length = self.push_index(index);
             filled.push(self.value(item, each, outer).unwrap_or(Value::Null));
             self.pointer.truncate(length);
         }
-        Some(Value::Sequence(filled))
+        Some(Value::Array(filled))
     }
 
     fn string(&mut self, node: &Node, schema: &Schema) -> Option<Value> {
@@ -414,11 +415,19 @@ impl Walk<'_> {
         self.document.place(&self.pointer)
     }
 
-    /// Goes down a step; gives the length to go back to.
+    /// Goes down to a field; gives the length to go back to.
     fn push(&mut self, key: &str) -> usize {
         let length = self.pointer.len();
         self.pointer.push('/');
         self.pointer.push_str(&escape(key));
+        length
+    }
+
+    /// The same for an item of a list.
+    fn push_index(&mut self, index: usize) -> usize {
+        let length = self.pointer.len();
+        // Writing to a text cannot fail.
+        let _ = write!(self.pointer, "/{index}");
         length
     }
 }

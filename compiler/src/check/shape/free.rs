@@ -1,6 +1,6 @@
 //! Values whose shape is the author's own, such as `input_schema`.
 
-use serde_yaml::{Mapping, Number, Value};
+use serde_json::{Map as Object, Number, Value};
 
 use super::Walk;
 use crate::diag::Diagnostic;
@@ -25,22 +25,22 @@ impl Walk<'_> {
             Data::List(items) => {
                 let mut filled = Vec::with_capacity(items.len());
                 for (index, item) in items.iter().enumerate() {
-                    let length = self.push(&index.to_string());
+                    let length = self.push_index(index);
                     filled.push(self.part(item));
                     self.pointer.truncate(length);
                 }
-                Value::Sequence(filled)
+                Value::Array(filled)
             }
             Data::Map(map) => {
                 let entries = map.entries();
-                let mut filled = Mapping::with_capacity(entries.len());
+                let mut filled = Object::new();
                 for entry in entries {
                     let length = self.push(&entry.key);
                     let value = self.part(&entry.value);
-                    filled.insert(Value::String(entry.key.clone()), value);
+                    filled.insert(entry.key.clone(), value);
                     self.pointer.truncate(length);
                 }
-                Value::Mapping(filled)
+                Value::Object(filled)
             }
             Data::Scalar(scalar) => match scalar.kind {
                 Kind::Null => Value::Null,
@@ -119,6 +119,7 @@ fn exact(scalar: &Scalar) -> Option<(Number, String)> {
         return Some((number, json));
     }
     let float: f64 = text.parse().ok().filter(|float: &f64| float.is_finite())?;
-    let json = serde_json::Number::from_f64(float)?.to_string();
-    Some((Number::from(float), json))
+    let number = Number::from_f64(float)?;
+    let json = number.to_string();
+    Some((number, json))
 }
