@@ -2,10 +2,9 @@
 //!
 //! The text is read by `saphyr-parser` and by nothing else. The guard bounds it (bytes, nodes, depth, aliases), expands
 //! merge keys, refuses tags, further documents, duplicate and non-string keys, and decides each scalar by the YAML 1.2
-//! core schema while it keeps the written text. Only then are the Raw types filled, from values and not from text
-//! ([`crate::check::shape`]): what readers of YAML text such as `serde_yaml` do alone (last duplicate wins, `~` for a
-//! string, merge keys ignored, 1.10 turned into 1.1) cannot happen. The tests compare with it; the compiler does without
-//! it: values need no second reader.
+//! core schema while it keeps the written text. Only then does `serde_yaml` get values, not text
+//! ([`crate::check::shape`]): what it does with text alone (last duplicate wins, `~` for a string, merge keys ignored,
+//! 1.10 turned into 1.1) cannot happen.
 
 mod guard;
 pub mod node;

@@ -11,7 +11,8 @@ pub(crate) use field::nearest;
 use std::fmt::Write as _;
 
 use serde::de::DeserializeOwned;
-use serde_json::{Map as Object, Value, Value as Schema};
+use serde_json::Value as Schema;
+use serde_yaml::{Mapping, Value};
 
 use crate::diag::codes::{manifest, settings, yaml};
 use crate::diag::{Code, Diagnostic, Place};
@@ -45,7 +46,7 @@ pub(crate) fn read<T: DeserializeOwned + Default>(
     let Some(value) = walk.value(&document.root, schema, None) else {
         return T::default();
     };
-    match serde_json::from_value(value) {
+    match serde_yaml::from_value(value) {
         Ok(raw) => raw,
         Err(error) => {
             // The walk leaves out what does not fit; whatever it missed must not pass in silence.
@@ -100,7 +101,7 @@ impl Walk<'_> {
             .map(|names| names.iter().filter_map(Schema::as_str).collect())
             .unwrap_or_default();
         let here = Outer { properties };
-        let mut filled = Object::new();
+        let mut filled = Mapping::new();
         for entry in map.entries() {
             let length = self.push(&entry.key);
             match properties.get(&entry.key) {
@@ -111,7 +112,7 @@ impl Walk<'_> {
                         && field::is_collection(property) => {}
                 Some(property) => {
                     if let Some(value) = self.value(&entry.value, property, Some(&here)) {
-                        filled.insert(entry.key.clone(), value);
+                        filled.insert(Value::String(entry.key.clone()), value);
                     }
                 }
                 None => self.unknown_field(&entry.key, properties, outer),
@@ -129,19 +130,19 @@ impl Walk<'_> {
                 self.pointer.truncate(length);
             }
         }
-        Some(Value::Object(filled))
+        Some(Value::Mapping(filled))
     }
 
     /// A mapping whose keys are the author's own.
     fn table(&mut self, node: &Node, each: &Schema) -> Option<Value> {
-        let mut filled = Object::new();
+        let mut filled = Mapping::new();
         for entry in self.entries(node)?.entries() {
             let length = self.push(&entry.key);
             let value = self.value(&entry.value, each, None).unwrap_or(Value::Null);
-            filled.insert(entry.key.clone(), value);
+            filled.insert(Value::String(entry.key.clone()), value);
             self.pointer.truncate(length);
         }
-        Some(Value::Object(filled))
+        Some(Value::Mapping(filled))
     }
 
     fn entries<'n>(&mut self, node: &'n Node) -> Option<&'n Map> {
@@ -187,7 +188,7 @@ impl Walk<'_> {
             filled.push(self.value(item, each, outer).unwrap_or(Value::Null));
             self.pointer.truncate(length);
         }
-        Some(Value::Array(filled))
+        Some(Value::Sequence(filled))
     }
 
     fn string(&mut self, node: &Node, schema: &Schema) -> Option<Value> {

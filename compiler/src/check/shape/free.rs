@@ -1,6 +1,6 @@
 //! Values whose shape is the author's own, such as `input_schema`.
 
-use serde_json::{Map as Object, Number, Value};
+use serde_yaml::{Mapping, Number, Value};
 
 use super::Walk;
 use crate::diag::Diagnostic;
@@ -29,18 +29,18 @@ impl Walk<'_> {
                     filled.push(self.part(item));
                     self.pointer.truncate(length);
                 }
-                Value::Array(filled)
+                Value::Sequence(filled)
             }
             Data::Map(map) => {
                 let entries = map.entries();
-                let mut filled = Object::new();
+                let mut filled = Mapping::with_capacity(entries.len());
                 for entry in entries {
                     let length = self.push(&entry.key);
                     let value = self.part(&entry.value);
-                    filled.insert(entry.key.clone(), value);
+                    filled.insert(Value::String(entry.key.clone()), value);
                     self.pointer.truncate(length);
                 }
-                Value::Object(filled)
+                Value::Mapping(filled)
             }
             Data::Scalar(scalar) => match scalar.kind {
                 Kind::Null => Value::Null,
@@ -119,7 +119,6 @@ fn exact(scalar: &Scalar) -> Option<(Number, String)> {
         return Some((number, json));
     }
     let float: f64 = text.parse().ok().filter(|float: &f64| float.is_finite())?;
-    let number = Number::from_f64(float)?;
-    let json = number.to_string();
-    Some((number, json))
+    let json = serde_json::Number::from_f64(float)?.to_string();
+    Some((Number::from(float), json))
 }

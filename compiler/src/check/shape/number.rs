@@ -1,6 +1,7 @@
 //! Numbers of the format's own fields: plain decimal, nothing else (L5).
 
-use serde_json::{Number, Value, Value as Schema};
+use serde_json::Value as Schema;
+use serde_yaml::{Number, Value};
 
 use super::Walk;
 use crate::diag::Diagnostic;
@@ -38,11 +39,7 @@ impl Walk<'_> {
             self.out_of_range(text, least, most);
             return None;
         }
-        let number = Number::from_f64(number);
-        if number.is_none() {
-            self.out_of_range(text, least, most);
-        }
-        number.map(Value::Number)
+        Some(Value::Number(Number::from(number)))
     }
 
     /// A scalar whose text has the one form.
