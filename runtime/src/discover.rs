@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use selu_compiler::check::discovered::{Discovered, discovered};
 use selu_compiler::diag::Problem;
-use selu_compiler::model::{Credential, InstanceKey};
+use selu_compiler::model::{Credential, InstanceKey, Tool};
 use serde_json::Map;
 
 use crate::chain;
 use crate::invoke::{Call, CallError, Client};
-use crate::secrets::{MissingCredentials, Secrets};
+use crate::secrets::{MissingCredentials, Redactor, Secrets};
 
 /// What is to be discovered.
 #[derive(Debug, Clone, Copy)]
@@ -65,6 +65,17 @@ pub enum DiscoveryError {
         tool: String,
         /// Why.
         source: CallError,
+    },
+    /// The list would carry a value into the lock and to the model (product.md 29). It is not quoted.
+    #[error(
+        "the discovery tool `{tool}` gave a list that holds the value of a credential, in tool `{listed}`; the lock must \
+         not hold it"
+    )]
+    Secret {
+        /// The discovery tool.
+        tool: String,
+        /// Whose definition it is in, secrets removed.
+        listed: String,
     },
     /// The result breaks D1.
     #[error("the discovery tool `{tool}` gave a result that can't be used:{}", lines(.problems))]
@@ -122,12 +133,19 @@ pub async fn discover(
             .call(&call)
             .await
             .map_err(|error| failed(wanted.tool, error))?;
-        discovered(wanted.instance.capability(), wanted.tool, &result).map_err(|problems| {
-            DiscoveryError::Result {
+        let list = discovered(wanted.instance.capability(), wanted.tool, &result);
+        let list = list.map_err(|problems| DiscoveryError::Result {
+            tool: wanted.tool.to_owned(),
+            problems,
+        })?;
+        let redactor = secrets.redactor();
+        match list.tools.iter().find(|(_, tool)| tells(redactor, tool)) {
+            Some((listed, _)) => Err(DiscoveryError::Secret {
                 tool: wanted.tool.to_owned(),
-                problems,
-            }
-        })
+                listed: redactor.clean(listed),
+            }),
+            None => Ok(list),
+        }
     };
     let discovered = match attempt(0).await {
         Ok(discovered) => discovered,
@@ -142,6 +160,19 @@ pub async fn discover(
         discovered,
         credentials_present: config.names(),
     })
+}
+
+/// Whether what is locked of a tool holds a value.
+fn tells(redactor: &Redactor, tool: &Tool) -> bool {
+    let Tool {
+        name,
+        description,
+        input_schema,
+        recommended: _,
+        terminal_on_success: _,
+        origin: _,
+    } = tool;
+    redactor.finds(name) || redactor.finds(description) || redactor.finds(&input_schema.to_string())
 }
 
 fn failed(tool: &str, error: CallError) -> DiscoveryError {

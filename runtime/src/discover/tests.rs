@@ -86,3 +86,38 @@ async fn a_missing_discovery_tool_is_named_in_each_way_to_say_it() {
         assert!(error.to_string().contains("list_tools"), "{error}");
     }
 }
+
+#[tokio::test]
+async fn a_list_that_holds_a_value_is_refused_and_not_quoted() {
+    let credential = Credential {
+        name: "KEY".to_owned(),
+        scope: CredentialScope::System,
+        required: true,
+        description: String::new(),
+    };
+    let mut owner = crate::testing::capability("b");
+    owner.credentials = vec![credential.clone()];
+    let project = crate::testing::project(vec![("a", vec![owner])]);
+    let environment = [("SELU_CRED__A__B__KEY".into(), "hunter2-secret".into())];
+    let secrets = Secrets::gather(&project, environment, None).unwrap().0;
+    for list in [
+        ONE_TOOL.replace("\"d\"", "\"uses hunter2-secret\""),
+        ONE_TOOL.replace(
+            "\"object\"",
+            "\"object\", \"title\": \"hunter2-\\u0073ecret\"",
+        ),
+    ] {
+        let server = Scripted::answering(move |_, _| {
+            Ok(InvokeResponse {
+                result_json: list.clone().into_bytes(),
+                error: String::new(),
+            })
+        });
+        let key = key();
+        let wanted = wanted(&key, std::slice::from_ref(&credential));
+        let found = discover(wanted, &secrets, async |_| Ok(server.client().await)).await;
+        let error = found.unwrap_err();
+        assert!(matches!(error, DiscoveryError::Secret { .. }), "{error}");
+        assert!(!format!("{error} {error:?}").contains("hunter2"), "{error}");
+    }
+}
