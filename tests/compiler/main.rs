@@ -9,6 +9,7 @@ mod codes;
 mod corpus;
 mod layout;
 mod manifest;
+mod mutants;
 mod purity;
 mod render;
 mod schemas;
