@@ -7,6 +7,7 @@ mod fixture;
 mod agent;
 mod codes;
 mod corpus;
+mod field;
 mod layout;
 mod manifest;
 mod mutants;

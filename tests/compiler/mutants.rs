@@ -17,7 +17,7 @@ use catalogue::{FAULTS, Fault, Outcome};
 use outline::Spot;
 
 /// Most mutants of one kind.
-const EACH: usize = 30;
+const EACH: usize = 15;
 
 /// A manifest of the corpus with what is found in it as it is.
 struct Original {
