@@ -8,6 +8,7 @@ mod agent;
 mod codes;
 mod corpus;
 mod field;
+mod fuzz;
 mod layout;
 mod manifest;
 mod mutants;
