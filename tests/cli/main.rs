@@ -1,6 +1,8 @@
 //! The binary from outside, without an engine: exit codes, what goes where, and what a person is told.
 
 mod engine_down;
+mod field;
+mod hostile;
 mod project;
 mod secrets;
 mod usage;

@@ -14,6 +14,7 @@ mod manifest;
 mod mutants;
 mod purity;
 mod render;
+mod sameness;
 mod schemas;
 mod settings;
 mod yaml;
