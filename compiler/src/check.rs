@@ -1,19 +1,23 @@
 //! Sources → [`Checked`]: every rule that needs no engine, a rule family a file, all findings in one run.
 
 mod agent;
+mod cache;
 mod capability;
 pub mod credential;
 mod cron;
 pub mod discovered;
 pub mod image;
+mod locale;
 pub mod network;
 mod parallel;
 mod place;
+mod quotes;
 pub mod schema;
 mod settings;
 mod shape;
 mod steps;
 pub mod tool;
+mod versions;
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -24,6 +28,7 @@ use crate::diag::{Diagnostic, Place, Severity};
 use crate::model::{Agent, InstanceKey, Origin, Project, Routing, ToolSource};
 use crate::source::{CapabilityFolder, RootKind, SourceSet};
 use agent::Shared;
+pub use cache::Cache;
 use capability::Outcome;
 use settings::Tools;
 
@@ -38,20 +43,36 @@ pub struct Checked {
 
 /// Checks a whole source set. All findings of all files come in one run.
 pub fn check(sources: &SourceSet) -> Checked {
+    // Capabilities are most of the work, and independent of each other.
+    let outcomes = parallel::map(&folders(sources), |folder| capability::check(folder));
+    whole_project(sources, outcomes)
+}
+
+/// [`check`], where only those capabilities are checked that are not as they were in the last one.
+pub fn check_again(sources: &SourceSet, cache: &mut Cache) -> Checked {
+    let outcomes = cache.outcomes(&folders(sources));
+    whole_project(sources, outcomes)
+}
+
+/// Every capability's folder: those of the agents, then the shared ones.
+fn folders(sources: &SourceSet) -> Vec<&CapabilityFolder> {
+    sources
+        .agents
+        .iter()
+        .flat_map(|agent| &agent.capabilities)
+        .chain(&sources.capabilities)
+        .collect()
+}
+
+/// The project, from its capabilities in the order of [`folders`].
+fn whole_project(sources: &SourceSet, outcomes: Vec<Outcome>) -> Checked {
     let mut diagnostics = sources.findings.clone();
     let settings = sources
         .settings
         .as_ref()
         .map(|file| settings::check(file, &mut diagnostics))
         .unwrap_or_default();
-    // Capabilities are most of the work, and independent of each other.
-    let folders: Vec<&CapabilityFolder> = sources
-        .agents
-        .iter()
-        .flat_map(|agent| &agent.capabilities)
-        .chain(&sources.capabilities)
-        .collect();
-    let mut outcomes = parallel::map(&folders, |folder| capability::check(folder)).into_iter();
+    let mut outcomes = outcomes.into_iter();
     let own: Vec<Vec<Outcome>> = sources
         .agents
         .iter()
@@ -65,6 +86,8 @@ pub fn check(sources: &SourceSet) -> Checked {
         agents(sources, own, shared, &mut ids, &mut diagnostics)
     };
     settings.targets(&instances(&ids, &agents), &mut diagnostics);
+    settings.settings.levels.apply(&mut diagnostics);
+    quotes::keep(&mut diagnostics, sources);
     diagnostics
         .sort_by(|a, b| (&a.place, a.code.id, &a.message).cmp(&(&b.place, b.code.id, &b.message)));
     let wrong = sources.kind.is_none()

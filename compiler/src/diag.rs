@@ -4,14 +4,16 @@
 //! docs/diagnostics.md is generated from there. Codes are never reused.
 
 pub mod codes;
+pub mod levels;
 pub mod render;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::model::Origin;
 
 /// How bad a finding is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// Good to know; never fails anything.

@@ -4,6 +4,7 @@
 
 pub mod agent;
 pub mod capability;
+pub mod locale;
 pub mod schemas;
 pub mod settings;
 pub mod tool;
@@ -14,6 +15,8 @@ use std::fmt;
 use camino::Utf8PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::diag::levels::Levels;
 
 /// `agent/capability`, the key of an instance everywhere (L3). A capability compiled alone lives under the nameless
 /// agent, written `_`, which no id can be.
@@ -128,6 +131,8 @@ pub struct Settings {
     pub prepare: BTreeMap<InstanceKey, Vec<String>>,
     /// `[discovery] on_change`.
     pub on_change: OnChange,
+    /// `[diagnostics]`.
+    pub levels: Levels,
 }
 
 /// What happens to a discovered tool that was added or changed (D3).

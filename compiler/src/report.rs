@@ -12,6 +12,7 @@ use crate::diff::ChangeSet;
 use crate::plan::Plan;
 
 pub use escape::escape;
+pub(crate) use escape::hidden;
 pub(crate) use view::cores;
 
 const PLAN_TEXT: &str = include_str!("report/plan.txt");
@@ -53,7 +54,10 @@ pub fn plan_text(plan: &Plan, changes: Option<&ChangeSet>) -> Result<String, Rep
 
 /// The plan as JSON, with a `format_version` (see [`crate::plan::FORMAT_VERSION`]): `{format_version, plan, changes}`,
 /// `changes` null where nothing was compared.
-pub fn plan_json(plan: &Plan, changes: Option<&ChangeSet>) -> Result<String, ReportError> {
+pub fn plan_json(
+    plan: &Plan,
+    changes: Option<&ChangeSet>,
+) -> Result<serde_json::Value, ReportError> {
     #[derive(Serialize)]
     struct Document<'a> {
         format_version: &'a str,
@@ -65,9 +69,7 @@ pub fn plan_json(plan: &Plan, changes: Option<&ChangeSet>) -> Result<String, Rep
         plan,
         changes,
     };
-    let mut text = serde_json::to_string_pretty(&document)?;
-    text.push('\n');
-    Ok(text)
+    Ok(serde_json::to_value(document)?)
 }
 
 /// One line that counts: `Plan: 2 to create, 1 to replace.`, or that there is nothing to do.

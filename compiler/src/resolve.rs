@@ -47,6 +47,7 @@ pub fn resolve(project: &Project, lock: Option<&Lock>, observed: Option<&Observe
             None
         }
     };
+    project.settings.levels.apply(&mut findings);
     let failed = findings
         .iter()
         .any(|finding| finding.severity == Severity::Error);

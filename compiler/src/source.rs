@@ -4,6 +4,7 @@ mod context;
 mod folder;
 mod ignore;
 mod reader;
+mod refresh;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
@@ -11,6 +12,7 @@ pub(crate) use context::text_hash;
 pub use context::{
     ContextError, ContextFile, MAX_FILES, MAX_TOTAL_BYTES, container_files, folder_hash,
 };
+pub use refresh::refresh;
 
 use crate::diag::Diagnostic;
 use crate::model::ContainerFolder;
@@ -61,12 +63,14 @@ pub struct AgentFolder {
     pub agent: Option<SourceFile>,
     /// `agent.md` and `agent.<locale>.md`.
     pub prompts: Vec<SourceFile>,
+    /// `i18n/<locale>.yaml`.
+    pub locales: Vec<SourceFile>,
     /// Its own capabilities.
     pub capabilities: Vec<CapabilityFolder>,
 }
 
 /// One folder below a `capabilities/`.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CapabilityFolder {
     /// Relative to the root; empty for a lone capability.
     pub path: Utf8PathBuf,
@@ -76,6 +80,8 @@ pub struct CapabilityFolder {
     pub prompts: Vec<SourceFile>,
     /// What builds the image.
     pub container: Option<ContainerFolder>,
+    /// Those of its files that say which packages go into the image: Dockerfiles and requirements (P5).
+    pub builds: Vec<SourceFile>,
 }
 
 impl SourceSet {
@@ -86,6 +92,7 @@ impl SourceSet {
                 .agent
                 .iter()
                 .chain(&agent.prompts)
+                .chain(&agent.locales)
                 .chain(agent.capabilities.iter().flat_map(CapabilityFolder::files))
         });
         self.settings
@@ -97,7 +104,10 @@ impl SourceSet {
 
 impl CapabilityFolder {
     fn files(&self) -> impl Iterator<Item = &SourceFile> {
-        self.manifest.iter().chain(&self.prompts)
+        self.manifest
+            .iter()
+            .chain(&self.prompts)
+            .chain(&self.builds)
     }
 }
 

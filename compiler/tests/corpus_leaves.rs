@@ -84,8 +84,9 @@ fn findings(place: &str, manifest: &Value) -> BTreeSet<Finding> {
             // Notes are not in the file.
             Severity::Note => return,
         };
-        // Neither are names that providers refuse and entries that others cover.
-        if !["tool-name-for-models", "host-covered"].contains(&problem.code.name) {
+        // Neither are names and schemas that providers refuse and entries that others cover.
+        let beyond = ["tool-name-for-models", "schema-for-models", "host-covered"];
+        if !beyond.contains(&problem.code.name) {
             found.insert((
                 problem.code.name.to_owned(),
                 severity.to_owned(),

@@ -28,6 +28,7 @@ use selu_compiler::model::{InstanceKey, Network, NetworkMode};
 use selu_compiler::observed::Observed;
 use selu_compiler::plan::{GatewayRule, Plan, PlannedGateway, PlannedNetwork, label, names};
 
+use crate::chain;
 use crate::discover::{self, Found, Wanted};
 use crate::engine::{Engine, EngineError};
 use crate::events::{Event, Events};
@@ -333,9 +334,7 @@ impl<'a> Job<'a> {
                     Action::Create | Action::Replace => instance.bring_up().await,
                     Action::Start | Action::Update => {
                         let found = self.observed.containers.get(&instance.container.name);
-                        instance
-                            .mend(&found.ok_or(StepError::Incomplete)?.state)
-                            .await
+                        instance.mend(found.ok_or(StepError::Incomplete)?).await
                     }
                     // The plan has it, so it is not deleted.
                     Action::Delete | Action::NoOp => Ok(()),
@@ -512,21 +511,6 @@ impl<'a> Job<'a> {
             text: text.to_owned(),
         });
     }
-}
-
-/// An error with its sources, once.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
-        }
-        source = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use selu_compiler::diag::Problem;
 use selu_compiler::model::{Credential, InstanceKey};
 use serde_json::Map;
 
+use crate::chain;
 use crate::invoke::{Call, CallError, Client};
 use crate::secrets::{MissingCredentials, Secrets};
 
@@ -131,6 +132,8 @@ pub async fn discover(
     let discovered = match attempt(0).await {
         Ok(discovered) => discovered,
         Err(first) => {
+            // The capability's words are in it, and it has been given the values.
+            let first = secrets.redactor().clean(&chain(&first));
             tracing::info!(instance = %wanted.instance, "discovery failed once, trying again: {first}");
             attempt(1).await?
         }

@@ -15,10 +15,18 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::egress::policy::{Ack, Policy, PolicyError};
 use crate::egress::{POLICY_FOLDER, RUN_USER};
-use crate::engine::{Engine, EngineError, Labels};
+use crate::engine::{Engine, EngineError, Labels, Pipe};
 
 pub use image::{ImageError, image_archive, image_archive_of};
+#[cfg(test)]
+pub(crate) use pipe::endpoint;
 pub use pipe::pipe;
+
+/// How long a policy may take to be taken and acknowledged, with the exec that carries it.
+const TALK_LIMIT: std::time::Duration = std::time::Duration::from_secs(120);
+
+/// Longest acknowledgement that is read, in bytes: whatever runs in the gateway must not fill this process's memory.
+const LONGEST_ANSWER: u64 = 64 * 1024;
 
 /// Why the gateway could not do something.
 #[derive(Debug, thiserror::Error)]
@@ -61,6 +69,16 @@ pub enum GatewayError {
         role: String,
         /// What was wrong.
         message: String,
+    },
+    /// It did not answer in time (F14).
+    #[error("{gateway}: `{role}` did not answer within {} s", .limit.as_secs())]
+    Silent {
+        /// The gateway's container.
+        gateway: String,
+        /// The role.
+        role: String,
+        /// The limit.
+        limit: std::time::Duration,
     },
     /// The streams to it broke.
     #[error("{gateway}: the streams of `{role}` broke")]
@@ -272,7 +290,23 @@ async fn converse(
     role: &[&str],
     input: &[u8],
 ) -> Result<Ack, GatewayError> {
-    let mut streams = engine.exec(gateway, RUN_USER, &command(role)).await?;
+    let talk = talk(engine, gateway, role, input);
+    tokio::time::timeout(TALK_LIMIT, talk)
+        .await
+        .unwrap_or_else(|_| Err(silent(gateway, role, TALK_LIMIT)))
+}
+
+async fn talk(
+    engine: &dyn Engine,
+    gateway: &str,
+    role: &[&str],
+    input: &[u8],
+) -> Result<Ack, GatewayError> {
+    let Pipe {
+        output,
+        input: mut to_role,
+        ended,
+    } = engine.exec(gateway, RUN_USER, &command(role)).await?;
     let broken = |source| GatewayError::Streams {
         gateway: gateway.to_owned(),
         role: role_text(role),
@@ -280,24 +314,29 @@ async fn converse(
     };
     // A role that has refused early closes its input: its own words are better than the broken pipe.
     let sent = async {
-        streams.input.write_all(input).await?;
-        streams.input.shutdown().await
+        to_role.write_all(input).await?;
+        to_role.shutdown().await
     }
     .await;
-    let mut output = Vec::new();
-    let heard = streams.output.read_to_end(&mut output).await;
-    let (code, message) = streams.ended.await?;
+    let mut answered = Vec::new();
+    let heard = output.take(LONGEST_ANSWER).read_to_end(&mut answered).await;
+    let (code, message) = ended.await?;
     if code != 0 {
+        // A role speaks on its error stream. Why it could not even be started the engine says on the other one.
+        let words = match message.trim() {
+            "" => String::from_utf8_lossy(&output).trim().to_owned(),
+            words => words.to_owned(),
+        };
         return Err(GatewayError::Role {
             gateway: gateway.to_owned(),
             role: role_text(role),
             code,
-            message: message.trim().to_owned(),
+            message: words,
         });
     }
     sent.map_err(broken)?;
     heard.map_err(broken)?;
-    serde_json::from_slice(&output).map_err(|error| answer(gateway, role, error))
+    serde_json::from_slice(&answered).map_err(|error| answer(gateway, role, error))
 }
 
 fn command(role: &[&str]) -> Vec<String> {
@@ -310,6 +349,14 @@ fn command(role: &[&str]) -> Vec<String> {
 
 fn role_text(role: &[&str]) -> String {
     format!("gateway {}", role.join(" "))
+}
+
+fn silent(gateway: &str, role: &[&str], limit: std::time::Duration) -> GatewayError {
+    GatewayError::Silent {
+        gateway: gateway.to_owned(),
+        role: role_text(role),
+        limit,
+    }
 }
 
 fn answer(gateway: &str, role: &[&str], message: impl ToString) -> GatewayError {

@@ -150,7 +150,7 @@ impl Client {
                 reason: shorten(&message),
             }),
             Err(GatewayError::Transport { source, .. }) => Err(CallError::NotGrpc {
-                reason: shorten(&chain(&source)),
+                reason: shorten(&innermost(&source)),
             }),
             Err(other) => Err(CallError::Gateway(other)),
         }
@@ -252,7 +252,7 @@ impl Client {
         }
         // A status that the client made up has a cause; one that the capability sent has none.
         if std::error::Error::source(status).is_some() {
-            let reason = shorten(&chain(status));
+            let reason = shorten(&innermost(status));
             return if self.spoke.load(Ordering::Relaxed) {
                 CallError::Broken { reason }
             } else {
@@ -271,18 +271,11 @@ fn to_json(object: &Map<String, Value>) -> Vec<u8> {
     Value::from(object.clone()).to_string().into_bytes()
 }
 
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
-        }
-        source = cause.source();
-    }
-    text
+/// What the client saw: the texts around it are the library's own structure.
+fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+    std::iter::successors(Some(error), |error| error.source())
+        .last()
+        .map_or_else(String::new, ToString::to_string)
 }
 
 fn announced_size(message: &str) -> Option<&str> {

@@ -4,6 +4,7 @@
 //! the plan says it (house rule 1).
 
 pub mod apply;
+mod chain;
 pub mod discover;
 pub mod egress;
 pub mod engine;
@@ -18,3 +19,5 @@ pub mod secrets;
 pub mod stop;
 #[cfg(test)]
 mod testing;
+
+pub use chain::chain;

@@ -1,5 +1,11 @@
 //! The binary from outside, without an engine: exit codes, what goes where, and what a person is told.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "what helpers of tests cannot do fails the test"
+)]
+
+mod check;
 mod engine_down;
 mod field;
 mod hostile;

@@ -152,7 +152,10 @@ automation:
   schedules:
     - {id: morning, label: Morning, prompt: Say hello, cron_expression: 0 0 7 * * *, cron_description: at seven}
 ";
-    assert_eq!(check_agent(&format!("{HEAD}{full}")), Vec::<String>::new());
+    assert_eq!(
+        check_agent(&format!("{HEAD}{full}")),
+        ["3:52 warning locale-incomplete"]
+    );
     assert_eq!(
         check_agent(&format!(
             "{HEAD}model: {{temperature: 2.5}}\nrouting: auto_\nsession: {{isolation: threads}}\n"
@@ -196,18 +199,38 @@ fn prompts_are_hashed_without_bom_and_carriage_returns() {
 }
 
 #[test]
+fn lengths_of_prompts_are_counted_in_characters_and_not_in_bytes() {
+    let fixture = Fixture::new(PROJECT);
+    let text = "ü€🌦".repeat(666) + "x";
+    fixture.write(
+        "agents/helper/capabilities/weather/prompt.md",
+        text.as_bytes(),
+    );
+    let project = fixture.check().project.unwrap();
+    let prompt = &project.agents["helper"].capabilities["weather"].prompts["prompt.md"];
+    assert_eq!(prompt.characters, 1_999);
+}
+
+#[test]
 fn steps_name_earlier_steps_and_declared_credentials() {
     let step = |rest: &str| {
         format!(
             "{NAMED}install_steps:\n  - {{id: one, type: input}}\n  - {{id: two, type: input, {rest}}}\n"
         )
     };
+    // That the steps serve nothing is another matter.
+    let found = |rest: &str| -> Vec<String> {
+        let lines = project(&step(rest)).lines();
+        let other = |line: &String| !line.ends_with("step-without-effect");
+        lines.into_iter().filter(other).collect()
+    };
     for rest in [
+        "depends_on: thre",
         "depends_on: [thre]",
         "depends_on: [two]",
         "request: {url: \"https://a.example/{{thre}}\"}",
     ] {
-        let found = project(&step(rest)).lines();
+        let found = found(rest);
         assert_eq!(found.len(), 1, "{rest}: {found:?}");
         assert!(
             found[0].ends_with("error step-not-found"),
@@ -219,7 +242,7 @@ fn steps_name_earlier_steps_and_declared_credentials() {
         "store_as: {scope: user_credential, capability_id: files, credential_name: TOKE}",
         "store_as: {scope: system_credential, capability_id: files, credential_name: TOKEN}",
     ] {
-        let found = project(&step(rest)).lines();
+        let found = found(rest);
         assert_eq!(found.len(), 1, "{rest}: {found:?}");
         assert!(
             found[0].ends_with("error store-as-not-found"),
@@ -227,17 +250,22 @@ fn steps_name_earlier_steps_and_declared_credentials() {
         );
     }
     for rest in [
+        "depends_on: one",
         "depends_on: [one]",
         "request: {url: \"https://a.example/{{one}}\"}",
         "store_as: {scope: user_credential, capability_id: files, credential_name: TOKEN}",
     ] {
-        assert_eq!(project(&step(rest)).lines(), Vec::<String>::new(), "{rest}");
+        assert_eq!(found(rest), Vec::<String>::new(), "{rest}");
     }
     assert_eq!(
         check_agent(&format!(
             "{HEAD}install_steps:\n  - {{id: a, type: input}}\n  - {{id: a, type: test}}\n"
         )),
-        ["5:10 error duplicate-entry"]
+        [
+            "4:10 warning step-without-effect",
+            "5:10 error duplicate-entry",
+            "5:10 warning step-without-effect"
+        ]
     );
 }
 
@@ -306,6 +334,8 @@ fn schedules_parse() {
         "0 30 7,19 1-15/2 JAN,mar MON-FRI",
         "0 0 0 1 1 ?",
         "59 59 23 31 12 7",
+        "0 0 0 * * 0",
+        "0 0 0 L * FRI#2",
     ] {
         assert_eq!(check_agent(&schedule(good)), Vec::<String>::new(), "{good}");
     }
@@ -323,7 +353,11 @@ fn schedules_parse() {
         "0 0 x * * *",
         "0 0 7 * FOO *",
         "0 0 , * * *",
+        "0 0 1,,2 * * *",
+        "0 0 1- * * *",
+        "0 0 /2 * * *",
         "? 0 7 * * *",
+        "@daily",
     ] {
         assert_eq!(
             check_agent(&schedule(bad)),

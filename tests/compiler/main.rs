@@ -3,17 +3,21 @@
 #![allow(clippy::print_stdout)] // a skipped test says so
 
 mod fixture;
+mod formats;
 
+mod again;
 mod agent;
 mod codes;
 mod corpus;
 mod field;
 mod fuzz;
 mod layout;
+mod levels;
 mod manifest;
 mod mutants;
 mod purity;
 mod render;
+mod rules;
 mod sameness;
 mod schemas;
 mod settings;

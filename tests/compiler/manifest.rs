@@ -117,11 +117,15 @@ fn wrong_types_and_words_name_the_field_and_what_is_allowed() {
     3 | network: {mode: allowlst, hosts: ["a.example:443"]}
       |                 ^^^^^^^^ network.mode
       |
-      = help: did you mean `allowlist`?
+    help: did you mean `allowlist`?
+      |
+    3 | network: {mode: allowlist, hosts: ["a.example:443"]}
+      |                       +
 
     error[SELU0301]: the required field `input_schema` is missing
      --> manifest.yaml:5:5
       |
+    4 | tools:
     5 |   - name: a
       |     ^^^^ tools[0].input_schema
 
@@ -270,17 +274,15 @@ fn names_are_unique_and_duplicates_show_both_places() {
         "{HEAD}credentials:\n  - {{name: KEY, scope: system}}\n  - {{name: KEY, scope: user}}\n"
     ))
     .text();
-    insta::assert_snapshot!(text, @"
+    insta::assert_snapshot!(text, @r"
     error[SELU0316]: there are two credentials named `KEY`
      --> manifest.yaml:5:12
       |
-    5 |   - {name: KEY, scope: user}
-      |            ^^^ credentials[1].name
-      |
-     ::: manifest.yaml:4:12
-      |
+    3 | credentials:
     4 |   - {name: KEY, scope: system}
       |            --- the first one
+    5 |   - {name: KEY, scope: user}
+      |            ^^^ credentials[1].name
 
     1 error
     ");

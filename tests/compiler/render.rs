@@ -13,15 +13,19 @@ fn text_underlines_the_place_and_counts() {
      --> manifest.yaml:2:8
       |
     2 | image: ghcr.io/Acme/cap:1
-      |        ^^^^^^^^^^^^^^^^^^ image
+      |        ^^^^^^^^^^^^^^^^^^
       |
-      = help: write `ghcr.io/acme/cap:1`
+    help: write `ghcr.io/acme/cap:1`
+      |
+    2 - image: ghcr.io/Acme/cap:1
+    2 + image: ghcr.io/acme/cap:1
+      |
 
     warning[SELU0307]: `licence` is not a field here and has no effect
      --> manifest.yaml:3:1
       |
     3 | licence: MIT
-      | ^^^^^^^ licence
+      | ^^^^^^^
       |
       = help: known are `cache`, `class`, `credentials`, `discovery_tool_name`, `filesystem`, `id`, `image`, `network`, `resources`, `sharing`, `tool_source` or `tools`
 

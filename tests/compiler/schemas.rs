@@ -43,8 +43,21 @@ fn an_editor_takes_what_the_compiler_takes() {
             true,
         ),
         ("agent", "{id: helper}", false),
+        ("agent", "{id: helper, name: Helper, routng: auto}", false),
+        (
+            "manifest",
+            "{id: weather, image: \"a/b:1\", resources: {max_memry_mb: 64}}",
+            false,
+        ),
+        (
+            "manifest",
+            "{id: weather, image: \"a/b:1\", tools: [{name: a, description: b, input_schema: {anything: 1}}]}",
+            true,
+        ),
         ("settings", "{policy: {a/b/c: ask}}", true),
         ("settings", "{policy: {a/b/c: maybe}}", false),
+        ("settings", "{polciy: {}}", false),
+        ("settings", "{diagnostics: {image-latest: error}}", true),
     ] {
         let schema = schemas::schema(name).unwrap();
         let validator = jsonschema::draft7::new(&schema).unwrap();

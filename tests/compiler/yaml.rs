@@ -42,7 +42,7 @@ fn duplicate_keys_are_found_at_any_depth_with_both_places() {
         "{text}"
     );
     assert!(
-        text.contains("manifest.yaml:8:9") && text.contains("first written here"),
+        text.contains("8 |         city: {type: string}\n  |         ---- first written here"),
         "{text}"
     );
 }
@@ -504,6 +504,7 @@ tools:
                 }),
                 prompts: Vec::new(),
                 container: None,
+                builds: Vec::new(),
             }],
             ..Default::default()
         };

@@ -229,29 +229,66 @@ pub(crate) fn unrestricted(image: &str, network: &str, tool: &str, arguments: &V
     })
 }
 
-/// Creates an ordinary network with IPv6, for what a container of ours must not reach, and returns its name.
-pub(crate) fn open_network(name: &str, ipv6: &str) -> String {
-    wait(async {
-        let config = bollard::models::Ipam {
-            config: Some(vec![bollard::models::IpamConfig {
-                subnet: Some(ipv6.to_owned()),
-                ..Default::default()
-            }]),
-            ..Default::default()
-        };
-        let request = bollard::models::NetworkCreateRequest {
-            name: name.to_owned(),
-            enable_ipv6: Some(true),
-            ipam: Some(config),
-            labels: Some(HashMap::new()),
-            ..Default::default()
-        };
-        connect().create_network(request).await.unwrap();
-        name.to_owned()
-    })
+/// An ordinary network with IPv6, for what a container of ours must not reach; gone with its owner.
+pub(crate) struct OpenNetwork {
+    pub(crate) name: String,
 }
 
-/// Removes a network of the test's own.
-pub(crate) fn remove_network(name: &str) {
-    let _ = wait(async { connect().remove_network(name).await });
+impl OpenNetwork {
+    /// `image` is the probe's. One container stays in the network: without any the bridge has no carrier, and its IPv6
+    /// address is tentative again, answering nothing, each time that one comes.
+    pub(crate) fn new(image: &str) -> Self {
+        let name = format!("selu-test-open-{}", std::process::id());
+        wait(async {
+            let subnet = Some(format!("fd00:5e1:{:x}::/64", std::process::id() & 0xffff));
+            let config = bollard::models::IpamConfig {
+                subnet,
+                ..Default::default()
+            };
+            let ipam = bollard::models::Ipam {
+                config: Some(vec![config]),
+                ..Default::default()
+            };
+            let request = bollard::models::NetworkCreateRequest {
+                name: name.clone(),
+                enable_ipv6: Some(true),
+                ipam: Some(ipam),
+                ..Default::default()
+            };
+            let docker = connect();
+            docker.create_network(request).await.unwrap();
+            let body = ContainerCreateBody {
+                image: Some(image.to_owned()),
+                entrypoint: Some(vec!["/probe".to_owned(), "silent".to_owned()]),
+                host_config: Some(HostConfig {
+                    network_mode: Some(name.clone()),
+                    ..Default::default()
+                }),
+                ..Default::default()
+            };
+            let named = query::CreateContainerOptions {
+                name: Some(name.clone()),
+                ..Default::default()
+            };
+            docker.create_container(Some(named), body).await.unwrap();
+            docker
+                .start_container(&name, None::<query::StartContainerOptions>)
+                .await
+                .unwrap();
+        });
+        Self { name }
+    }
+}
+
+impl Drop for OpenNetwork {
+    fn drop(&mut self) {
+        wait(async {
+            let forced = query::RemoveContainerOptions {
+                force: true,
+                ..Default::default()
+            };
+            let _ = connect().remove_container(&self.name, Some(forced)).await;
+            let _ = connect().remove_network(&self.name).await;
+        });
+    }
 }

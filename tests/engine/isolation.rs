@@ -112,6 +112,18 @@ fn host_addresses() -> Vec<IpAddr> {
     addresses
 }
 
+/// Waits until the kernel has checked every address of this host for duplicates: until then they answer nothing.
+fn settle() {
+    for _ in 0..100 {
+        let listed = run(Command::new("ip").args(["-6", "addr", "show", "tentative"])).expect(0);
+        if listed.stdout.trim().is_empty() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    panic!("an IPv6 address of this host stays tentative");
+}
+
 fn endpoint(address: impl ToString, port: u16) -> Value {
     json!({"address": address.to_string(), "port": port})
 }
@@ -121,8 +133,6 @@ fn from_inside_a_none_container_nothing_answers_that_answers_elsewhere() {
     const TCP: u16 = 4711;
     const UDP: u16 = 4712;
     let _outside = Outside::new();
-    let open = format!("selu-test-open-{}", std::process::id());
-    daemon::open_network(&open, "fd00:5e1:1::/64");
 
     let project = TestProject::new("cut");
     project.probe("a", "probe", &["serve"], "");
@@ -131,6 +141,8 @@ fn from_inside_a_none_container_nothing_answers_that_answers_elsewhere() {
     let image = project.image("a", "probe");
     let gateway = project.gateway();
     let network = project.resident("a", "probe", 1);
+    let open = daemon::OpenNetwork::new(&image);
+    settle();
 
     let everywhere = |address: &str| vec![address.to_owned()];
     let _targets = [
@@ -170,7 +182,7 @@ fn from_inside_a_none_container_nothing_answers_that_answers_elsewhere() {
     ];
     for address in host_addresses() {
         let from = if address.is_ipv6() {
-            open.as_str()
+            open.name.as_str()
         } else {
             "bridge"
         };
@@ -232,7 +244,6 @@ fn from_inside_a_none_container_nothing_answers_that_answers_elsewhere() {
         let cut = call(&gateway, &network, "udp", &endpoint(address, 53));
         assert_eq!(cut["ok"], false, "a resolver answers from inside");
     }
-    daemon::remove_network(&open);
 }
 
 #[test]

@@ -208,7 +208,7 @@ fn destroy_leaves_nothing_of_ours_and_everything_else_untouched() {
 }
 
 #[test]
-fn a_changed_manifest_replaces_and_a_changed_limit_updates_in_place() {
+fn a_changed_manifest_replaces_the_container_and_names_the_changed_path() {
     let project = TestProject::new("change");
     project.probe("a", "probe", &["serve"], STATIC);
     project.up();

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::capability::{self, Outcome};
 use super::place::{self, Nearest};
 use super::shape::{self, Unknown};
-use super::{cron, steps};
+use super::{cron, locale, steps};
 use crate::diag::codes::{agent as codes, layout};
 use crate::diag::{Diagnostic, Place, Severity};
 use crate::model::agent::RawAgent;
@@ -139,6 +139,7 @@ impl Draft<'_> {
             }
             steps::check(document, raw, &found, &mut mine);
             schedules(document, raw, &mut mine);
+            locale::check(document, raw, folder, &found, &mut mine);
             if !found.is_empty() {
                 mine.extend(prompt(folder, place));
             }

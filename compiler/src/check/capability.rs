@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use camino::Utf8Path;
 
 use super::shape::{self, Unknown};
-use super::{credential, image, network, place};
+use super::{credential, image, network, place, versions};
 use crate::diag::codes::manifest as codes;
 use crate::diag::{Code, Diagnostic, Place, Problem, Severity};
 use crate::model::capability::{RawCapability, RawCredential, RawNetwork, RawSharing};
@@ -20,7 +20,7 @@ use crate::source::{CapabilityFolder, SourceFile, text_hash};
 use crate::yaml::{self, Document};
 
 /// What is known of a capability, be it right or wrong: enough to look it up without further complaints.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Outcome {
     /// Its id; the folder's name where the manifest gives none.
     pub(super) id: String,
@@ -45,11 +45,14 @@ pub(super) fn check(folder: &CapabilityFolder) -> Outcome {
         capability: None,
         findings: Vec::new(),
     };
+    for file in &folder.builds {
+        versions::check(file, &mut outcome.findings);
+    }
     let Some(file) = &folder.manifest else {
         return outcome;
     };
     let (document, findings) = yaml::read(&file.path, &file.text);
-    outcome.findings = findings;
+    outcome.findings.extend(findings);
     let Some(document) = document else {
         return outcome;
     };

@@ -8,6 +8,7 @@ mod draft;
 mod keyword;
 mod lint;
 mod meta;
+mod models;
 mod pointer;
 mod regex;
 mod root;
@@ -90,6 +91,7 @@ fn check(value: &Value) -> Vec<Problem> {
     problems.extend(lint::keywords(&walk));
     problems.extend(lint::required(&walk));
     if sound {
+        problems.extend(models::problems(&walk));
         // Defaults can be tried, and a validator built, only where everything resolves.
         match build(value, draft) {
             Ok(()) => problems.extend(default::mismatches(&walk)),

@@ -1,6 +1,6 @@
 //! selu.toml: Raw → [`Settings`].
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use toml::Spanned;
@@ -8,7 +8,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::shape::{self, Unknown, nearest};
 use crate::diag::codes::{manifest, settings as codes};
-use crate::diag::{Diagnostic, Place};
+use crate::diag::levels::Level;
+use crate::diag::{self, Diagnostic, Place};
 use crate::model::settings::RawSettings;
 use crate::model::{InstanceKey, Origin, Settings, is_id, schemas};
 use crate::source::SourceFile;
@@ -158,7 +159,43 @@ impl Check<'_> {
         if let Some(on_change) = raw.discovery.and_then(|discovery| discovery.on_change) {
             self.outcome.settings.on_change = on_change;
         }
+        self.levels(raw.diagnostics.unwrap_or_default());
         self.outcome
+    }
+
+    fn levels(&mut self, raw: BTreeMap<String, Option<Level>>) {
+        let mut first: HashMap<&str, Place> = HashMap::new();
+        for (key, level) in raw {
+            let pointer = format!("/diagnostics/{}", escape(&key));
+            let place = self.document.key_place(&pointer);
+            let Some(code) = diag::codes::find(&key) else {
+                let message = format!("there is no code `{}`", diag::shown(&key));
+                let mut finding = Diagnostic::new(&codes::UNKNOWN_CODE, place, message);
+                if let Some(near) = diag::codes::nearest(&key) {
+                    finding = finding
+                        .help(format!("did you mean `{near}`?"))
+                        .suggest(near);
+                }
+                self.findings.push(finding);
+                continue;
+            };
+            if let Some(first) = first.get(code.id) {
+                let message = format!("`{}` and `{}` are the same code", code.id, code.name);
+                self.findings.push(
+                    Diagnostic::new(&codes::LEVEL_TWICE, place, message)
+                        .related(first.clone(), "the other one"),
+                );
+                continue;
+            }
+            first.insert(code.id, place);
+            let kept = level.is_none_or(|level| self.outcome.settings.levels.set(code, level));
+            if !kept {
+                let message = format!("`{}` is an error and stays one", code.name);
+                let place = self.document.place(&pointer);
+                self.findings
+                    .push(Diagnostic::new(&codes::ERROR_LOWERED, place, message));
+            }
+        }
     }
 
     fn bad_key(&mut self, place: Place, key: &str, form: &str) {

@@ -14,6 +14,7 @@ use serde_yaml::{Mapping, Value};
 
 use crate::diag::codes::{manifest, settings, yaml};
 use crate::diag::{Code, Diagnostic, Place};
+use crate::model::schemas;
 use crate::yaml::node::{Data, Map, Node};
 use crate::yaml::scalar::{Kind, Scalar, is_yaml_1_1_bool, shorten};
 use crate::yaml::{Document, escape};
@@ -158,7 +159,12 @@ impl Walk<'_> {
 
     fn list(&mut self, node: &Node, schema: &Schema, outer: Option<&Outer<'_>>) -> Option<Value> {
         let items = match &node.data {
-            Data::List(items) => items,
+            Data::Scalar(scalar)
+                if scalar.kind != Kind::Null && schema.get(schemas::ONE_OR_MORE).is_some() =>
+            {
+                std::slice::from_ref(node)
+            }
+            Data::List(items) => items.as_slice(),
             Data::Scalar(scalar) if scalar.kind == Kind::Null => {
                 self.nothing(scalar, "a list");
                 return None;

@@ -1,13 +1,13 @@
 //! Install steps (A1).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::capability::Outcome;
 use super::place::Nearest;
 use crate::diag::Diagnostic;
 use crate::diag::codes::agent as codes;
 use crate::model::CredentialScope;
-use crate::model::agent::{RawAgent, RawStep, RawStoreAs, RawStoreScope};
+use crate::model::agent::{RawAgent, RawStep, RawStepType, RawStoreAs, RawStoreScope};
 use crate::yaml::Document;
 
 /// Names of steps, of the steps before them, and of the credentials that they fill.
@@ -45,7 +45,14 @@ pub(super) fn check(
             order.insert(id, *index);
         }
     }
+    let used: HashSet<&str> = steps
+        .iter()
+        .filter_map(|(_, step)| step.request.as_ref()?.url.as_deref())
+        .flat_map(placeholders)
+        .collect();
     for (index, step) in steps {
+        without_effect(document, index, step, &used, findings);
+        default(document, index, step, findings);
         let base = format!("/install_steps/{index}");
         for (at, earlier) in step.depends_on.iter().flatten().enumerate() {
             let Some(earlier) = earlier else { continue };
@@ -66,6 +73,11 @@ pub(super) fn check(
             .as_ref()
             .and_then(|request| request.url.as_deref())
         {
+            if url.rfind("{{") > url.rfind("}}") {
+                let place = document.place(&format!("{base}/request/url"));
+                let message = "`{{` is not closed: a step is named as `{{step_id}}`";
+                findings.push(Diagnostic::new(&codes::STEP_NOT_FOUND, place, message));
+            }
             for name in placeholders(url) {
                 if !order.contains_key(name) {
                     let place = document.place(&format!("{base}/request/url"));
@@ -86,6 +98,69 @@ pub(super) fn check(
                 findings,
             );
         }
+    }
+}
+
+/// What a step asks for, or has, in vain.
+fn without_effect(
+    document: &Document,
+    index: usize,
+    step: &RawStep,
+    used: &HashSet<&str>,
+    findings: &mut Vec<Diagnostic>,
+) {
+    let base = format!("/install_steps/{index}");
+    let is_used = step.id.as_deref().is_some_and(|id| used.contains(id));
+    // What is written and was refused has its own finding.
+    let written = |field: &str| document.at(&format!("{base}/{field}")).is_some();
+    let (place, message) = match step.kind {
+        Some(RawStepType::Input) if !written("store_as") && !is_used => (
+            document.place(&format!("{base}/id")),
+            "nothing stores or uses the value of this step",
+        ),
+        Some(RawStepType::Test) if !written("request") => (
+            document.place(&format!("{base}/id")),
+            "this step tests nothing: it has no `request`",
+        ),
+        _ => {
+            let vain: &[&str] = match step.kind {
+                Some(RawStepType::Input) => &["request"],
+                Some(RawStepType::Test) => &["store_as", "default", "validation"],
+                None => &[],
+            };
+            let Some(field) = vain.iter().find(|field| written(field)) else {
+                return;
+            };
+            let message = match step.kind {
+                Some(RawStepType::Test) => "this has no effect: a `test` step asks for no value",
+                _ => "this has no effect: an `input` step sends no request",
+            };
+            (document.key_place(&format!("{base}/{field}")), message)
+        }
+    };
+    findings.push(Diagnostic::new(&codes::STEP_WITHOUT_EFFECT, place, message));
+}
+
+/// The offered value against the checks that have a known meaning; other words are the installer's own.
+fn default(document: &Document, index: usize, step: &RawStep, findings: &mut Vec<Diagnostic>) {
+    let (Some(value), Some(validation)) = (&step.default, &step.validation) else {
+        return;
+    };
+    let refused = match validation.as_str() {
+        "not_empty" => value.trim().is_empty(),
+        "url" => !["http://", "https://"].iter().any(|scheme| {
+            value
+                .strip_prefix(scheme)
+                .is_some_and(|rest| !rest.is_empty())
+        }),
+        _ => false,
+    };
+    if refused {
+        findings.push(Diagnostic::new(
+            &codes::STEP_DEFAULT,
+            document.place(&format!("/install_steps/{index}/default")),
+            format!("`validation: {validation}` refuses this default"),
+        ));
     }
 }
 

@@ -36,6 +36,65 @@ pub fn all() -> Vec<&'static Code> {
     codes
 }
 
+/// The code with this id or name, however its letters are written.
+pub fn find(text: &str) -> Option<&'static Code> {
+    let wanted = |name: &str| name.eq_ignore_ascii_case(text.trim());
+    all()
+        .into_iter()
+        .find(|code| wanted(code.id) || wanted(code.name))
+}
+
+/// The id or name that is closest to a text, if any is close.
+pub fn nearest(text: &str) -> Option<&'static str> {
+    let text = text.trim().to_lowercase();
+    let allowed = (text.chars().count() / 4).max(2);
+    let ids = text.starts_with("selu");
+    all()
+        .into_iter()
+        .map(|code| if ids { code.id } else { code.name })
+        .map(|known| (strsim::osa_distance(&known.to_lowercase(), &text), known))
+        .filter(|(distance, _)| *distance <= allowed)
+        .min()
+        .map(|(_, known)| known)
+}
+
+/// One code as text for a terminal: its rules, cause, cure and example.
+pub fn explain(code: &Code) -> String {
+    let Code {
+        id,
+        name,
+        severity,
+        rules,
+        cause,
+        cure,
+        example,
+    } = code;
+    let level = match severity {
+        Severity::Error => "error; errors cannot be lowered".to_owned(),
+        Severity::Warning | Severity::Note => {
+            let level = if *severity == Severity::Warning {
+                "warning"
+            } else {
+                "note"
+            };
+            format!("{level}; in selu.toml: [diagnostics] {name} = \"allow|note|warning|error\"")
+        }
+    };
+    let mut text = format!("{id} {name}\n{level}\n");
+    if !rules.is_empty() {
+        text.push_str(&format!("rules: {}\n", rules.join(", ")));
+    }
+    text.push_str(&format!("\n{cause}\n\nCure: {cure}\n"));
+    if !example.is_empty() {
+        text.push_str("\nExample:\n");
+        for line in example.trim_end().lines() {
+            text.push_str(format!("    {line}").trim_end());
+            text.push('\n');
+        }
+    }
+    text
+}
+
 /// docs/diagnostics.md: every code with its rules, cause, cure and example.
 pub fn document() -> String {
     let mut text = String::from(

@@ -1,4 +1,4 @@
-//! Lock × Plan → why the lock is stale (house rule 9, product.md 24–25).
+//! Lock × Plan → why the lock is stale (house rule 10, product.md 24–25).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

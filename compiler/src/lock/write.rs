@@ -12,6 +12,7 @@ use super::{
     Lock, LockedCredential, LockedDiscovery, LockedImage, LockedInstance, LockedTool, VERSION,
 };
 use crate::model::{InstanceKey, Limits, Network, Sharing};
+use crate::report::hidden;
 
 /// Stands above everything else; `version` is the first thing that is read.
 const HEAD: &str =
@@ -234,7 +235,8 @@ fn json_string(text: &str, out: &mut String) {
                 out.push_str("\\u0027");
                 quotes = 0;
             }
-            c if is_hidden(c) => {
+            // A lock is what it looks like (D7).
+            c if hidden(c) => {
                 let mut units = [0; 2];
                 for unit in c.encode_utf16(&mut units) {
                     let _ = write!(out, "\\u{unit:04x}");
@@ -257,7 +259,7 @@ fn basic(text: &str) -> String {
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
-            c if is_hidden(c) => {
+            c if hidden(c) => {
                 let code = u32::from(c);
                 let _ = if code <= 0xFFFF {
                     write!(out, "\\u{code:04X}")
@@ -270,16 +272,4 @@ fn basic(text: &str) -> String {
     }
     out.push('"');
     out
-}
-
-/// Characters that a reviewer cannot see, or that change the order of what is seen: escaped, so that a lock is what it
-/// looks like (D7).
-fn is_hidden(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            '\u{00AD}' | '\u{034F}' | '\u{061C}' | '\u{115F}'..='\u{1160}' | '\u{17B4}'..='\u{17B5}'
-            | '\u{180B}'..='\u{180F}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}'
-            | '\u{2060}'..='\u{206F}' | '\u{3164}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}'
-            | '\u{FFA0}' | '\u{FFF0}'..='\u{FFFB}' | '\u{1BCA0}'..='\u{1BCA3}'
-            | '\u{1D173}'..='\u{1D17A}' | '\u{E0000}'..='\u{E0FFF}')
 }

@@ -112,13 +112,14 @@ pub struct RawStep {
     pub description: Option<String>,
     /// The value that is offered.
     pub default: Option<String>,
-    /// A regular expression for the value.
+    /// How the value is checked, such as `url` or `not_empty`.
     pub validation: Option<String>,
     /// The credential that the value becomes.
     pub store_as: Option<RawStoreAs>,
     /// The request of a `test` step.
     pub request: Option<RawRequest>,
-    /// Earlier steps that come first.
+    /// The earlier step, or steps, that come first.
+    #[schemars(extend("x-one-or-more" = true))]
     pub depends_on: Option<Vec<Option<String>>>,
 }
 

@@ -5,32 +5,90 @@ use std::sync::LazyLock;
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::agent::RawAgent;
 use super::capability::RawCapability;
+use super::locale::RawLocale;
 use super::settings::RawSettings;
 
 /// Names that [`schema`] knows.
-pub const NAMES: [&str; 3] = ["agent", "manifest", "settings"];
+pub const NAMES: [&str; 5] = ["agent", "diagnostics", "locale", "manifest", "settings"];
 
 static AGENT: LazyLock<Value> = LazyLock::new(generate::<RawAgent>);
+static LOCALE: LazyLock<Value> = LazyLock::new(generate::<RawLocale>);
 static MANIFEST: LazyLock<Value> = LazyLock::new(generate::<RawCapability>);
 static SETTINGS: LazyLock<Value> = LazyLock::new(generate::<RawSettings>);
 
-/// The JSON Schema (draft-07) of `manifest`, `agent` or `settings`; `None` for any other name.
+/// Marks a list for which its only item may stand alone.
+pub(crate) const ONE_OR_MORE: &str = "x-one-or-more";
+
+/// The JSON Schema (draft-07) of one of [`NAMES`]: of a file, or of what `check --format json` prints (`diagnostics`).
+/// `None` for any other name.
 pub fn schema(name: &str) -> Option<Value> {
-    Some(match name {
-        "agent" => AGENT.clone(),
-        "manifest" => MANIFEST.clone(),
-        "settings" => SETTINGS.clone(),
+    let mut schema = match name {
+        "agent" => closed(AGENT.clone(), true),
+        "diagnostics" => crate::diag::render::json_schema(),
+        "locale" => closed(LOCALE.clone(), true),
+        "manifest" => closed(MANIFEST.clone(), true),
+        "settings" => closed(SETTINGS.clone(), false),
         _ => return None,
-    })
+    };
+    spell_out(&mut schema);
+    Some(schema)
+}
+
+/// [`ONE_OR_MORE`] in words that an editor knows.
+fn spell_out(schema: &mut Value) {
+    match schema {
+        Value::Object(map) => {
+            map.values_mut().for_each(spell_out);
+            if map.remove(ONE_OR_MORE).is_some()
+                && let Some(list) = map.remove("type")
+                && let Some(each) = map.remove("items")
+            {
+                let list = json!({"type": list, "items": each.clone()});
+                map.insert("anyOf".to_owned(), json!([each, list]));
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(spell_out),
+        _ => {}
+    }
+}
+
+/// Says that what has known fields has no others, so that an editor shows a misspelt one; `own` allows those that begin
+/// with `x-`. The compiler itself judges unknown fields with more care (M6).
+fn closed(mut schema: Value, own: bool) -> Value {
+    close(&mut schema, own);
+    schema
+}
+
+fn close(schema: &mut Value, own: bool) {
+    match schema {
+        Value::Object(map) => {
+            if map.get("properties").is_some_and(Value::is_object)
+                && !map.contains_key("additionalProperties")
+            {
+                map.insert("additionalProperties".to_owned(), Value::Bool(false));
+                if own {
+                    map.insert("patternProperties".to_owned(), json!({ "^x-": true }));
+                }
+            }
+            map.values_mut().for_each(|value| close(value, own));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| close(item, own)),
+        _ => {}
+    }
 }
 
 /// Of agent.yaml.
 pub(crate) fn agent() -> &'static Value {
     &AGENT
+}
+
+/// Of i18n/<locale>.yaml.
+pub(crate) fn locale() -> &'static Value {
+    &LOCALE
 }
 
 /// Of manifest.yaml.

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{OnChange, Policy};
+use crate::diag::levels::Level;
 
 /// Settings of a project.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -21,6 +22,8 @@ pub struct RawSettings {
     pub build: Option<BTreeMap<String, Option<RawBuild>>>,
     /// Discovered tools.
     pub discovery: Option<RawDiscovery>,
+    /// A code such as `SELU0111`, or its name, → what its findings are. Errors cannot be lowered.
+    pub diagnostics: Option<BTreeMap<String, Option<Level>>>,
 }
 
 /// The project.

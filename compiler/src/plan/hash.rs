@@ -152,7 +152,12 @@ pub fn spec_hash(spec: &ContainerSpec, rules: Option<&RunRules>) -> String {
 
 /// `sha256:` and hex.
 pub fn sha256(bytes: &[u8]) -> String {
-    format!("sha256:{}", hex(&Sha256::digest(bytes)))
+    format!("sha256:{}", sha256_hex(bytes))
+}
+
+/// The hex alone, for names that are made of it.
+pub fn sha256_hex(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
 }
 
 /// Lower-case hex.

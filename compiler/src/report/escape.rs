@@ -21,7 +21,8 @@ pub fn escape(text: &str) -> String {
     safe
 }
 
-fn hidden(character: char) -> bool {
+/// Control characters, and those that are invisible or change the direction of text.
+pub(crate) fn hidden(character: char) -> bool {
     character.is_control()
         || matches!(
             character,

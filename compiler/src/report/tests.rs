@@ -98,8 +98,7 @@ fn what_others_wrote_cannot_move_the_cursor() {
 #[test]
 fn json_holds_plan_and_changes_and_reads_back() {
     let world = World::new();
-    let json = plan_json(&world.plan(), Some(&world.changes())).unwrap();
-    let value: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let value = plan_json(&world.plan(), Some(&world.changes())).unwrap();
     assert_eq!(value["format_version"], "1.0");
     let plan: crate::plan::Plan = serde_json::from_value(value["plan"].clone()).unwrap();
     assert_eq!(plan, world.plan());

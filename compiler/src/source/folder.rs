@@ -2,7 +2,7 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::context::{self, ContextError};
+use super::context::{self, ContextError, ContextFile};
 use super::reader::{Item, Reader, whole};
 use super::{AgentFolder, CapabilityFolder, RootKind, SourceFile, SourceSet};
 use crate::diag::Diagnostic;
@@ -16,6 +16,7 @@ const AGENT: &str = "agent.yaml";
 const MANIFEST: &str = "manifest.yaml";
 const SETTINGS: &str = "selu.toml";
 const DOCKERFILE: &str = "Dockerfile";
+const I18N: &str = "i18n";
 
 pub(super) fn read(root: &Utf8Path) -> SourceSet {
     let mut set = SourceSet {
@@ -142,6 +143,11 @@ fn agent(reader: &mut Reader, path: Utf8PathBuf) -> AgentFolder {
     let items = reader.list(&path);
     let agent = required(reader, &path, &items, AGENT);
     let prompts = prompts(reader, &path, &items, "agent");
+    let locales = if items.iter().any(|item| item.name == I18N) {
+        locales(reader, &path.join(I18N))
+    } else {
+        Vec::new()
+    };
     // A link that leads astray is not among the items, and was reported with them.
     let capabilities = if items.iter().any(|item| item.name == CAPABILITIES) {
         capabilities(reader, &path)
@@ -152,8 +158,29 @@ fn agent(reader: &mut Reader, path: Utf8PathBuf) -> AgentFolder {
         path,
         agent,
         prompts,
+        locales,
         capabilities,
     }
+}
+
+/// `i18n/<locale>.yaml`.
+fn locales(reader: &mut Reader, folder: &Utf8Path) -> Vec<SourceFile> {
+    if reader.is_folder(folder) != Some(true) {
+        let message = "a file stands where a folder is expected";
+        reader.finding(&codes::NOT_A_FILE, folder, message);
+        return Vec::new();
+    }
+    let mut files = Vec::new();
+    for item in reader.list(folder) {
+        let path = folder.join(&item.name);
+        if path.extension() == Some("yaml") {
+            files.extend(reader.text(&path));
+        } else {
+            let message = "this is not read: a locale has a file `<locale>.yaml`";
+            reader.finding(&codes::UNREAD_FILE, &path, message);
+        }
+    }
+    files
 }
 
 fn capabilities(reader: &mut Reader, parent: &Utf8Path) -> Vec<CapabilityFolder> {
@@ -167,12 +194,13 @@ fn capability(reader: &mut Reader, path: Utf8PathBuf) -> CapabilityFolder {
     let items = reader.list(&path);
     let manifest = required(reader, &path, &items, MANIFEST);
     let prompts = prompts(reader, &path, &items, "prompt");
-    let container = container(reader, &path, &items);
+    let (container, builds) = container(reader, &path, &items).unzip();
     CapabilityFolder {
         path,
         manifest,
         prompts,
         container,
+        builds: builds.unwrap_or_default(),
     }
 }
 
@@ -216,7 +244,11 @@ fn prompts(reader: &mut Reader, folder: &Utf8Path, items: &[Item], stem: &str) -
 }
 
 /// What builds the image: `container/`, else the capability's own folder if a Dockerfile lies in it.
-fn container(reader: &mut Reader, folder: &Utf8Path, items: &[Item]) -> Option<ContainerFolder> {
+fn container(
+    reader: &mut Reader,
+    folder: &Utf8Path,
+    items: &[Item],
+) -> Option<(ContainerFolder, Vec<SourceFile>)> {
     let has = |name: &str| items.iter().any(|item| item.name == name);
     let path = match (has(CONTAINER), has(DOCKERFILE)) {
         (true, true) => {
@@ -232,10 +264,14 @@ fn container(reader: &mut Reader, folder: &Utf8Path, items: &[Item]) -> Option<C
         (false, false) => return None,
     };
     match super::container_files(reader.root(), &path) {
-        Ok(files) => Some(ContainerFolder {
-            path,
-            hash: super::folder_hash(&files),
-        }),
+        Ok(files) => {
+            let builds = builds(reader, &path, &files);
+            let folder = ContainerFolder {
+                path,
+                hash: super::folder_hash(&files),
+            };
+            Some((folder, builds))
+        }
         Err(error) => {
             let at = error.path().to_owned();
             match error {
@@ -245,4 +281,25 @@ fn container(reader: &mut Reader, folder: &Utf8Path, items: &[Item]) -> Option<C
             None
         }
     }
+}
+
+/// Those files of a build context that say which packages go into the image.
+pub(super) fn builds(
+    reader: &mut Reader,
+    folder: &Utf8Path,
+    files: &[ContextFile],
+) -> Vec<SourceFile> {
+    files
+        .iter()
+        .filter(|file| file.path.file_name().is_some_and(names_packages))
+        .filter_map(|file| reader.text(&folder.join(&file.path)))
+        .collect()
+}
+
+/// Whether a file of a build context says which packages go into the image.
+fn names_packages(name: &str) -> bool {
+    name == DOCKERFILE
+        || name.starts_with("Dockerfile.")
+        || name.ends_with(".Dockerfile")
+        || (name.starts_with("requirements") && name.ends_with(".txt"))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use selu_compiler::diff::{self, Subject};
 use selu_compiler::model::InstanceKey;
-use selu_compiler::observed::ContainerState;
+use selu_compiler::observed::{ContainerState, ObservedContainer};
 use selu_compiler::plan::{ContainerSpec, GatewayRule, PlannedContainer, label};
 
 use super::policy::PolicyDesk;
@@ -48,23 +48,34 @@ impl Instance<'_> {
     }
 
     /// Brings what may stay back to what is planned, in place, and to run.
-    pub(super) async fn mend(&self, state: &ContainerState) -> Result<(), StepError> {
+    pub(super) async fn mend(&self, found: &ObservedContainer) -> Result<(), StepError> {
         let engine = self.job.engine;
-        let name = &self.container.name;
-        if *state == ContainerState::Paused {
+        let PlannedContainer { name, spec, .. } = self.container;
+        if found.state == ContainerState::Paused {
             // An engine starts no paused container, and what was frozen in the middle is better begun anew.
             self.step("stopping the paused container");
             let stop = engine.stop(name, super::GRACE).await;
             stop.map_err(StepError::engine("stop the paused container"))?;
         }
-        self.step("setting limits");
-        self.keep_running().await?;
-        if *state != ContainerState::Running {
+        // It may be what a killed apply left behind, and was never ready: whether it is kept running is decided below.
+        let limited = ContainerSpec {
+            restart: found.spec.restart,
+            ..spec.clone()
+        };
+        if limited != found.spec {
+            self.step("setting limits");
+            let updated = engine.update_container(name, &limited).await;
+            updated.map_err(StepError::engine("set the container's limits"))?;
+        }
+        if found.state != ContainerState::Running {
             self.step("starting container");
             let start = engine.start(name).await;
             start.map_err(StepError::engine("start the container"))?;
         }
         self.wait_until_ready().await?;
+        if spec.restart != found.spec.restart {
+            self.keep_running().await?;
+        }
         self.read_back().await
     }
 
@@ -172,10 +183,8 @@ impl Instance<'_> {
     }
 
     async fn prepare_volumes(&self) -> Result<(), StepError> {
+        // One that exists is prepared too: a crash may have left it between creation and handing over (product.md 13).
         for volume in self.container.volumes.values() {
-            if self.job.observed.volumes.contains_key(&volume.name) {
-                continue;
-            }
             self.step(&format!("preparing the {} volume", volume.purpose));
             let labels = Labels::from([
                 (label::PROJECT.to_owned(), self.job.plan.project.clone()),
@@ -212,7 +221,7 @@ impl Instance<'_> {
             .update_container(&self.container.name, &self.container.spec)
             .await
             .map_err(StepError::engine(
-                "set the container's limits and restart rule",
+                "have the engine keep the container running",
             ))
     }
 
@@ -274,12 +283,13 @@ impl Instance<'_> {
             note(&format!("network {}", network.name), error.to_string());
         }
         if !left.is_empty() {
+            let text = format!(
+                "{}: not everything could be undone, the next apply removes it: {}",
+                self.key,
+                left.join("; ")
+            );
             self.job.events.emit(Event::Warning {
-                text: format!(
-                    "{}: not everything could be undone, the next apply removes it: {}",
-                    self.key,
-                    left.join("; ")
-                ),
+                text: self.job.secrets.redactor().clean(&text),
             });
         }
     }

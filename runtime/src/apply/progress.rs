@@ -71,7 +71,9 @@ impl<'a> Progress<'a> {
                 self.job.events.emit(Event::Done { subject, text });
                 Outcome::Done
             }
-            Err(StepError::Interrupted) => Outcome::NotStarted("interrupted first".to_owned()),
+            Err(StepError::Interrupted) => {
+                Outcome::NotStarted("interrupted, and undone where it was begun".to_owned())
+            }
             Err(error) => {
                 let text = self.job.secrets.redactor().clean(&chain(&error));
                 self.job.events.emit(Event::Failed {

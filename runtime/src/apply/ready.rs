@@ -16,8 +16,11 @@ use crate::stop::Stop;
 /// How long a container may take unless the caller says otherwise (W1).
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How often the health is asked for and the state looked at.
+/// How often the state is looked at, and the first pause between two health checks.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// The longest pause between two health checks: a slow start must not fill the container's log with refusals.
+const LONGEST_PAUSE: Duration = Duration::from_millis(800);
 
 /// Limit of one health check: one that hangs must not use up the whole time.
 const ONE_CHECK: Duration = Duration::from_secs(5);
@@ -99,6 +102,7 @@ impl Wait<'_> {
     }
 
     async fn healthy(&self, last: &Mutex<String>) -> Result<(), NotReady> {
+        let mut pause = PAUSE;
         loop {
             let said = match self.check().await {
                 Ok(Health::Ready) => return Ok(()),
@@ -116,9 +120,11 @@ impl Wait<'_> {
                 }
                 Err(error) => super::chain(&error),
             };
+            let said = self.redactor.clean(&said);
             tracing::debug!(instance = %self.instance, "not ready: {said}");
-            *last.lock().unwrap_or_else(PoisonError::into_inner) = self.redactor.clean(&said);
-            sleep(PAUSE).await;
+            *last.lock().unwrap_or_else(PoisonError::into_inner) = said;
+            sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 

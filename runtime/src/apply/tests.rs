@@ -359,6 +359,42 @@ async fn what_is_stopped_paused_or_limited_otherwise_is_mended_in_place() {
 }
 
 #[tokio::test]
+async fn what_a_killed_apply_left_is_kept_running_only_once_it_was_ready() {
+    let lab = Lab::new(vec![capability("weather")]);
+    lab.apply().await;
+    let name = "selu_test_agent_weather_1";
+    lab.image("weather:1", "1", |image| image.serve = None);
+    lab.fake.edit(|world| {
+        world
+            .containers
+            .get_mut(name)
+            .unwrap()
+            .observed
+            .spec
+            .restart = false;
+    });
+    let report = lab.apply().await;
+    assert!(
+        failure(&report).contains("not ready"),
+        "{}",
+        failure(&report)
+    );
+    let restart = lab.fake.edit(|world| {
+        world
+            .containers
+            .get_mut(name)
+            .unwrap()
+            .observed
+            .spec
+            .restart
+    });
+    assert!(!restart, "W2");
+    lab.image("weather:1", "1", serving(Scripted::listing("[]")));
+    lab.apply().await;
+    lab.assert_as_planned("ready at last").await;
+}
+
+#[tokio::test]
 async fn an_interrupt_before_anything_was_begun_touches_nothing() {
     let lab = Lab::new(vec![capability("weather")]);
     lab.apply().await;

@@ -10,6 +10,9 @@ use camino::{Utf8Path, Utf8PathBuf};
 use selu_compiler::model::InstanceKey;
 use serde::{Deserialize, Serialize};
 
+/// Version of the file.
+const VERSION: u32 = 1;
+
 /// The folder of what belongs to one working copy and is never committed.
 const FOLDER: &str = ".selu";
 
@@ -36,6 +39,17 @@ pub enum JournalError {
         /// Why.
         source: serde_json::Error,
     },
+    /// Another version of this program wrote it.
+    #[error(
+        "{path} has version {found} and this selu knows {VERSION}; remove it, and the next apply discovers again what it \
+         finds missing"
+    )]
+    Version {
+        /// Which file.
+        path: Utf8PathBuf,
+        /// What it says.
+        found: u32,
+    },
 }
 
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -59,9 +73,19 @@ impl Journal {
         let path = folder.join("discovery.json");
         let due = match fs::read(&path) {
             Ok(bytes) => {
-                let wire: Wire = serde_json::from_slice(&bytes)
-                    .map_err(|source| JournalError::Malformed { path, source })?;
-                wire.due
+                let wire: Wire =
+                    serde_json::from_slice(&bytes).map_err(|source| JournalError::Malformed {
+                        path: path.clone(),
+                        source,
+                    })?;
+                let Wire { version, due } = wire;
+                if version != VERSION {
+                    return Err(JournalError::Version {
+                        path,
+                        found: version,
+                    });
+                }
+                due
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => BTreeMap::new(),
             Err(source) => {
@@ -102,7 +126,7 @@ impl Journal {
             return Ok(());
         }
         let wire = Wire {
-            version: 1,
+            version: VERSION,
             due: self.due.clone(),
         };
         let write = || {
@@ -149,5 +173,18 @@ mod tests {
         journal.settle(&key);
         journal.save().unwrap();
         assert_eq!(Journal::load(root).unwrap().due(&key), None);
+    }
+
+    #[test]
+    fn another_version_is_not_read_as_this_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(folder.path()).unwrap();
+        fs::create_dir(root.join(FOLDER)).unwrap();
+        let file = root.join(".selu/discovery.json");
+        fs::write(&file, r#"{"version":1,"due":{}}"#).unwrap();
+        Journal::load(root).unwrap();
+        fs::write(&file, r#"{"version":2,"due":{}}"#).unwrap();
+        let message = Journal::load(root).unwrap_err().to_string();
+        assert!(message.contains("version 2"), "{message}");
     }
 }

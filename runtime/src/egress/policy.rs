@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use selu_compiler::model::{InstanceKey, NetworkMode, is_id};
 use selu_compiler::plan::GatewayRule;
+use selu_compiler::plan::hash::sha256;
 use selu_compiler::plan::spec::POLICY_PROTOCOL;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 /// Version of the delivery's and the stored policy's form. The gateway's image bears it in its tag.
 pub const PROTOCOL: u32 = POLICY_PROTOCOL;
@@ -96,7 +96,7 @@ impl Policy {
     pub fn hash(&self) -> Result<String, PolicyError> {
         let canonical =
             serde_json::to_vec(self).map_err(|error| PolicyError::Corrupt(error.to_string()))?;
-        Ok(format!("sha256:{}", hex(&Sha256::digest(canonical))))
+        Ok(sha256(&canonical))
     }
 
     /// With its hash, ready to be sent or stored.
@@ -237,11 +237,6 @@ impl Sealed {
             hash: self.hash.clone(),
         }
     }
-}
-
-/// Lower-case hex.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::pipe;
 use super::policy::MAX_BYTES;
 use super::store::{POLICY_FOLDER, Store};
+use crate::chain;
 
 /// A role's failure, with the chain of its causes.
 type Failure = Box<dyn std::error::Error>;
@@ -94,14 +95,7 @@ fn answer(line: &[u8]) -> Result<(), Failure> {
 }
 
 fn complain(failure: &dyn std::error::Error) {
-    let mut text = format!("selu gateway: {failure}");
-    let mut source = failure.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text.push('\n');
+    let text = format!("selu gateway: {}\n", chain(failure));
     // With nobody listening on standard error the exit code is all that is left to say.
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }

@@ -12,6 +12,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use selu_compiler::model::ImageReference;
 use selu_compiler::observed::{ImageFacts, Observed, ObservedContainer};
+use selu_compiler::plan::hash::sha256;
 use selu_compiler::plan::{ContainerSpec, PlannedNetwork, label};
 use tokio::io::DuplexStream;
 
@@ -410,7 +411,7 @@ impl Engine for Fake {
         let call = self.enter_write(format!("build {tag}"))?;
         progress("building");
         let image = Image::new(ImageFacts {
-            id: Some(world::digest(&context)),
+            id: Some(sha256(&context)),
             digest: None,
             volumes: Vec::new(),
             labels: labels.clone(),

@@ -3,11 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use selu_compiler::observed::EngineFacts;
+use selu_compiler::plan::hash::{sha256, sha256_hex};
 use selu_compiler::plan::label;
 use serde_json::json;
-use sha2::{Digest, Sha256};
 
-use crate::egress::policy::hex;
 use crate::egress::{POLICY_FOLDER, RUN_USER};
 
 /// A folder of the image that belongs to 1000:1000, as what a capability writes to must (F4).
@@ -94,7 +93,7 @@ pub fn image_archive_of(
 
 fn archive(tag: &str, project: &str, executable: &[u8]) -> Result<Vec<u8>, std::io::Error> {
     let layer = layer(executable)?;
-    let diff_id = format!("sha256:{}", hex(&Sha256::digest(&layer)));
+    let diff_id = sha256(&layer);
     let config = json!({
         "architecture": architecture(),
         "os": "linux",
@@ -108,7 +107,7 @@ fn archive(tag: &str, project: &str, executable: &[u8]) -> Result<Vec<u8>, std::
         "history": [{ "created_by": "selu" }],
     });
     let config = serde_json::to_vec(&config)?;
-    let config_name = format!("{}.json", hex(&Sha256::digest(&config)));
+    let config_name = format!("{}.json", sha256_hex(&config));
     let manifest = json!([{
         "Config": config_name,
         "RepoTags": [tag],

@@ -10,9 +10,12 @@ use tokio::sync::watch;
 use tonic::transport::{Channel, Endpoint, Uri};
 use tower::service_fn;
 
-use super::{GatewayError, answer, command, role_text};
+use super::{GatewayError, answer, command, role_text, silent};
 use crate::egress::{OPENED, PIPE_USER};
 use crate::engine::{Engine, EngineResult};
+
+/// How long a pipe may take to open: longer than the gateway itself waits for the container.
+const OPEN_LIMIT: Duration = Duration::from_secs(20);
 
 /// How long a broken pipe's end may take to become known.
 const END_LIMIT: Duration = Duration::from_secs(5);
@@ -30,7 +33,10 @@ pub async fn pipe(
     let mut streams = engine.exec(gateway, PIPE_USER, &command(&role)).await?;
 
     let mut opened = vec![0; OPENED.len()];
-    let first = streams.output.read_exact(&mut opened).await;
+    let first = streams.output.read_exact(&mut opened);
+    let first = tokio::time::timeout(OPEN_LIMIT, first)
+        .await
+        .map_err(|_| silent(gateway, &role, OPEN_LIMIT))?;
     if let Err(source) = first {
         drop(streams.input);
         let (code, message) = streams.ended.await?;
@@ -84,13 +90,19 @@ pub async fn pipe(
             }
         }
     });
-    Endpoint::from_static("http://capability")
+    endpoint()
         .connect_with_connector(connector)
         .await
         .map_err(|source| GatewayError::Transport {
             network: network.to_owned(),
             source,
         })
+}
+
+/// How a container is spoken to. An error's text travels in a header, percent-encoded: the library's 16 KiB would turn a
+/// long one into a broken stream (J02).
+pub(crate) fn endpoint() -> Endpoint {
+    Endpoint::from_static("http://capability").http2_max_header_list_size(1 << 20)
 }
 
 fn end_text(ended: EngineResult<(i64, String)>) -> String {

@@ -85,7 +85,7 @@ async fn a_non_empty_error_is_a_failure_even_with_a_result() {
 
 #[tokio::test]
 async fn a_huge_status_message_is_shortened_and_keeps_its_code() {
-    let loud = Scripted::answering(|_, _| Err(Status::internal("ü".repeat(4_000))));
+    let loud = Scripted::answering(|_, _| Err(Status::internal("ü\n".repeat(22_000))));
     let client = loud.client().await;
     let text = call(&client, Map::new()).await.unwrap_err().to_string();
     assert!(text.contains("Internal") && text.len() < 5_000, "{text}");

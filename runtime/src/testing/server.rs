@@ -12,7 +12,7 @@ use selu_proto::v1::{
     InvokeRequest, InvokeResponse, UploadInputArtifactChunk, UploadInputArtifactResponse,
 };
 use tokio::io::DuplexStream;
-use tonic::transport::{Endpoint, Uri};
+use tonic::transport::Uri;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::invoke::Client;
@@ -88,7 +88,7 @@ pub(crate) async fn over(near: DuplexStream) -> Client {
         let near = near.lock().unwrap().take();
         async { near.ok_or_else(|| std::io::Error::other("ended")) }
     });
-    let endpoint = Endpoint::from_static("http://capability");
+    let endpoint = crate::gateway::endpoint();
     Client::new(endpoint.connect_with_connector(connector).await.unwrap())
 }
 

@@ -9,9 +9,6 @@ use crate::diag::{Code, Problem, shown};
 /// The longest name in DNS, without the dot at its end.
 const NAME_MAX: usize = 253;
 
-/// Second levels below which anyone can register in countries that have them (`co.uk`, `com.au`).
-const SECOND_LEVELS: &[&str] = &["ac", "co", "com", "edu", "gov", "net", "org"];
-
 /// Ports of service names that people write.
 const SERVICES: &[(&str, u16)] = &[
     ("ftp", 21),
@@ -102,13 +99,18 @@ impl Entry {
                 format!("`{self}` is the container itself, not the machine that it runs on"),
             ));
         }
-        if let Host::Below(apex) = &self.host
-            && is_public_suffix(apex)
-        {
-            problems.push(Problem::new(
-                &codes::HOST_PUBLIC_SUFFIX,
-                format!("`{self}` allows every domain that anyone registers below `{apex}`"),
-            ));
+        if let Host::Below(apex) = &self.host {
+            problems.extend(match Suffix::of(apex) {
+                Suffix::None => None,
+                Suffix::Public => Some(Problem::new(
+                    &codes::HOST_PUBLIC_SUFFIX,
+                    format!("`{self}` allows every domain that anyone registers below `{apex}`"),
+                )),
+                Suffix::Shared => Some(Problem::new(
+                    &codes::HOST_SHARED_SUFFIX,
+                    format!("`{self}` allows the names of every customer of `{apex}`"),
+                )),
+            });
         }
         if self.port.is_none() {
             problems.push(
@@ -131,11 +133,32 @@ impl Entry {
     }
 }
 
-/// One label (`com`), or a well-known second level below a country (`co.uk`).
-fn is_public_suffix(apex: &str) -> bool {
-    match apex.split_once('.') {
-        None => apex != "localhost",
-        Some((second, country)) => country.len() == 2 && SECOND_LEVELS.contains(&second),
+/// Who can get a name below a domain, by the public suffix list.
+enum Suffix {
+    /// Its owner.
+    None,
+    /// Anyone, at a registry: `com`, `co.uk`, and any single label.
+    Public,
+    /// Anyone, as a customer of its owner: `github.io`.
+    Shared,
+}
+
+impl Suffix {
+    fn of(apex: &str) -> Self {
+        if apex == "localhost" {
+            return Self::None;
+        }
+        if !apex.contains('.') {
+            return Self::Public;
+        }
+        match psl::suffix(apex.as_bytes()) {
+            Some(suffix) if suffix == apex => match suffix.typ() {
+                Some(psl::Type::Icann) => Self::Public,
+                Some(psl::Type::Private) => Self::Shared,
+                None => Self::None,
+            },
+            _ => Self::None,
+        }
     }
 }
 

@@ -232,14 +232,31 @@ fn the_container_itself_is_a_warning() {
 
 #[test]
 fn a_wildcard_over_a_public_suffix_is_a_warning() {
-    for entry in ["*.com:443", "*.co.uk:443"] {
+    for entry in [
+        "*.com:443",
+        "*.co.uk:443",
+        "*.anything.ck:443",
+        "*.рф:443",
+        "*.internal:443",
+    ] {
         assert_eq!(
             check(NetworkMode::Allowlist, &[entry]).1,
             ["host-public-suffix /hosts/0"],
             "{entry}"
         );
     }
-    allowed(&["*.example.com:443", "*.bring.co:443"]);
+    for entry in ["*.github.io:443", "*.s3.amazonaws.com:443"] {
+        let (_, problems) = network(NetworkMode::Allowlist, &hosts(&[entry]));
+        let codes: Vec<&str> = problems.iter().map(|problem| problem.code.name).collect();
+        assert_eq!(codes, ["host-shared-suffix"], "{entry}");
+    }
+    allowed(&[
+        "*.example.com:443",
+        "*.bring.co:443",
+        "*.www.ck:443",
+        "*.acme.github.io:443",
+        "github.io:443",
+    ]);
 }
 
 #[test]

@@ -26,7 +26,18 @@ pub(super) fn keywords(walk: &Walk<'_>) -> Vec<Problem> {
                 continue;
             }
             let place = pointer::push(&location.pointer, key);
-            if let Some(meant) = keyword::meant(key).filter(|m| !location.map.contains_key(*m)) {
+            if key == "nullable" {
+                problems.push(
+                    Problem::new(
+                        &codes::SCHEMA_KEYWORD_MISSPELT,
+                        "`nullable` is no keyword of JSON Schema and checks nothing",
+                    )
+                    .help("list the types: `type: [string, \"null\"]`")
+                    .at_key(place),
+                );
+            } else if let Some(meant) =
+                keyword::meant(key).filter(|m| !location.map.contains_key(*m))
+            {
                 problems.push(
                     Problem::new(
                         &codes::SCHEMA_KEYWORD_MISSPELT,

@@ -2,8 +2,15 @@ use serde_json::{Value, json};
 
 use super::schema;
 
-/// `code pointer` of every problem.
+/// `code pointer` of every problem, but for what only models refuse.
 fn found(value: &Value) -> Vec<String> {
+    let mut found = all(value);
+    found.retain(|line| !line.starts_with("schema-for-models "));
+    found
+}
+
+/// `code pointer` of every problem.
+fn all(value: &Value) -> Vec<String> {
     schema(value)
         .iter()
         .map(|problem| format!("{} {}", problem.code.name, problem.pointer))
@@ -654,5 +661,55 @@ fn what_is_wrong_inside_a_schema_is_placed_inside_it_in_every_draft() {
     assert_eq!(
         found(&json!({"type": "object", "$defs": {"a": {"type": "strng"}}})),
         ["schema-invalid /$defs/a/type"]
+    );
+}
+
+#[test]
+fn what_models_refuse_is_a_warning_at_its_place() {
+    for (value, expected) in [
+        (with(json!({"type": "array"})), vec!["/properties/x"]),
+        (
+            with(json!({"type": "object", "properties": {"a b": {}, "$ref": {}}})),
+            vec![
+                "/properties/x/properties/$ref",
+                "/properties/x/properties/a b",
+            ],
+        ),
+        (
+            json!({"type": "object", "properties": {"n".repeat(65): {}}}),
+            vec!["/properties/nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"],
+        ),
+        (
+            json!({"type": "object", "properties": {"a": {}}, "oneOf": [{"required": ["a"]}], "not": {"required": ["a"]}}),
+            vec!["/not", "/oneOf"],
+        ),
+        (json!({"type": ["object", "null"]}), vec!["/type"]),
+        (
+            json!({"$ref": "#/$defs/a", "$defs": {"a": {"type": "object"}}}),
+            vec!["/$ref"],
+        ),
+    ] {
+        let expected: Vec<String> = expected
+            .into_iter()
+            .map(|pointer| format!("schema-for-models {pointer}"))
+            .collect();
+        assert_eq!(all(&value), expected, "{value}");
+    }
+    for value in [
+        json!({"type": "object"}),
+        json!({"properties": {"a.b-c_D1": {}}}),
+        with(json!({"type": "array", "items": {}})),
+        with(json!({"type": "array", "prefixItems": [{}]})),
+        with(json!({"anyOf": [{"type": "string"}, {"type": "null"}]})),
+    ] {
+        assert_eq!(all(&value), [""; 0], "{value}");
+    }
+}
+
+#[test]
+fn nullable_is_of_another_language() {
+    assert_eq!(
+        found(&with(json!({"type": "string", "nullable": true}))),
+        ["schema-keyword-misspelt /properties/x/nullable"]
     );
 }

@@ -11,6 +11,10 @@ pub static ALL: &[&Code] = &[
     &STEP_NOT_FOUND,
     &STORE_AS,
     &BAD_CRON,
+    &STEP_WITHOUT_EFFECT,
+    &STEP_DEFAULT,
+    &LOCALE_FILES,
+    &LOCALE_NAME,
 ];
 
 /// `capability-not-found`.
@@ -105,7 +109,62 @@ pub static BAD_CRON: Code = Code {
     name: "bad-cron-expression",
     severity: Severity::Error,
     rules: &["A2"],
-    cause: "A schedule has six fields: second, minute, hour, day of the month, month, day of the week. Each is `*`, a number, a range `a-b`, a list `a,b`, or one of these with a step `/n`; months and days of the week may be named by three letters.",
+    cause: "A schedule has six fields: second, minute, hour, day of the month, month, day of the week. Each is `*`, a number, a range `a-b`, a list `a,b`, or `*` or a range with a step `/n`; months and days of the week may be named by three letters, and both 0 and 7 are Sunday.",
     cure: "Write six such fields, such as `0 30 7 * * MON-FRI` for half past seven on weekdays.",
     example: "id: helper\nname: Helper\nautomation:\n  schedules:\n    - {id: morning, cron_expression: \"0 7 * * *\"}\n",
+};
+
+/// `step-without-effect`.
+pub static STEP_WITHOUT_EFFECT: Code = Code {
+    id: "SELU0808",
+    name: "step-without-effect",
+    severity: Severity::Warning,
+    rules: &["A1"],
+    cause: "An install step asks for a value that nothing stores or uses, tests nothing, or has a field that its type does not use.",
+    cure: "Add `store_as`, name the step as `{{step_id}}` in a later request, add the `request`, or remove what has no effect.",
+    example: "id: helper
+name: Helper
+install_steps:
+  - {id: key, type: input, label: Key}
+",
+};
+
+/// `step-default-refused`.
+pub static STEP_DEFAULT: Code = Code {
+    id: "SELU0809",
+    name: "step-default-refused",
+    severity: Severity::Warning,
+    rules: &["A1"],
+    cause: "The value that an install step offers is refused by its own `validation`.",
+    cure: "Correct the default, or leave it out.",
+    example: "id: helper
+name: Helper
+install_steps:
+  - {id: server, type: input, label: Server, validation: url, default: example.com}
+",
+};
+
+/// `locale-incomplete`.
+pub static LOCALE_FILES: Code = Code {
+    id: "SELU0810",
+    name: "locale-incomplete",
+    severity: Severity::Warning,
+    rules: &["A3"],
+    cause: "A supported locale lacks its files: `i18n/<locale>.yaml` and a translation of each prompt. Or the default locale is not a supported one, or one is listed twice.",
+    cure: "Add the files, or take the locale from the list. A file of the language serves its regions: `de` for `de-AT`.",
+    example: "id: helper
+name: Helper
+i18n: {default_locale: en, supported_locales: [en, de]}
+",
+};
+
+/// `locale-names-nothing`.
+pub static LOCALE_NAME: Code = Code {
+    id: "SELU0811",
+    name: "locale-names-nothing",
+    severity: Severity::Warning,
+    rules: &["A3"],
+    cause: "A locale file translates an install step, schedule, capability, tool or credential that does not exist.",
+    cure: "Correct the name, or remove the entry.",
+    example: "agents/helper/agent.yaml:\n  id: helper\n  name: Helper\nagents/helper/i18n/de.yaml:\n  install_steps:\n    key: {label: Schlüssel}\n",
 };

@@ -13,6 +13,17 @@ pub static INVALID: Code = Code {
     example: r#"image: "@acme/weather:1.0.0""#,
 };
 
+/// A package without a version.
+pub static UNPINNED: Code = Code {
+    id: "SELU0710",
+    name: "package-unpinned",
+    severity: Severity::Warning,
+    rules: &["P5"],
+    cause: "The image's Dockerfile or requirements file installs a package in no version, in a moving one such as `latest`, or in a range. The same source builds another program next week. Defaults of ARG and ENV are filled in.",
+    cure: "Name one version: `npm install x@1.2.3`, `pip install x==1.2.3`, or install from a lock file.",
+    example: "agents/helper/agent.yaml:\n  id: helper\n  name: Helper\nagents/helper/agent.md:\n  You help.\nagents/helper/capabilities/weather/manifest.yaml:\n  id: weather\n  image: weather:1.0\nagents/helper/capabilities/weather/container/Dockerfile:\n  FROM node:22.1.0\n  ARG V=latest\n  RUN npm install weather-server@${V}\n",
+};
+
 /// Neither tag nor digest.
 pub static UNTAGGED: Code = Code {
     id: "SELU0702",
@@ -36,4 +47,4 @@ pub static LATEST: Code = Code {
 };
 
 /// The codes of this family.
-pub static ALL: &[&Code] = &[&INVALID, &UNTAGGED, &LATEST];
+pub static ALL: &[&Code] = &[&UNPINNED, &INVALID, &UNTAGGED, &LATEST];

@@ -193,7 +193,7 @@ pub static UNREAD_FILE: Code = Code {
     name: "unread-file",
     severity: Severity::Warning,
     rules: &["L4"],
-    cause: "A YAML file lies directly in `agents/` or `capabilities/`, where only folders are read.",
+    cause: "A YAML file lies directly in `agents/` or `capabilities/`, where only folders are read, or something else than `<locale>.yaml` in `i18n/`.",
     cure: "Move it into a folder of its own, as `agent.yaml` or `manifest.yaml`.",
     example: "agents/helper.yaml:\n  id: helper\n  name: Helper\n",
 };

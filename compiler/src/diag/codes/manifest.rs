@@ -68,7 +68,7 @@ pub static NOT_ONE_OF: Code = Code {
     id: "SELU0304",
     name: "not-one-of",
     severity: Severity::Error,
-    rules: &["M7"],
+    rules: &["M7", "N1"],
     cause: "A field takes one of a few words, and this is none of them.",
     cure: "Write one of the words that the message lists.",
     example: "id: weather

@@ -80,6 +80,19 @@ pub static HOST_PUBLIC_SUFFIX: Code = Code {
   hosts: ["*.com:443"]"#,
 };
 
+/// A wildcard over a suffix that a provider shares out.
+pub static HOST_SHARED_SUFFIX: Code = Code {
+    id: "SELU0513",
+    name: "host-shared-suffix",
+    severity: Severity::Note,
+    rules: &["N5"],
+    cause: "A provider gives names below this suffix to all of its customers, so data can be sent to an account of anyone's there.",
+    cure: "List the names of your own accounts.",
+    example: r#"network:
+  mode: allowlist
+  hosts: ["*.github.io:443"]"#,
+};
+
 /// An entry without a port.
 pub static HOST_ANY_PORT: Code = Code {
     id: "SELU0507",
@@ -98,7 +111,7 @@ pub static HOST_COVERED: Code = Code {
     id: "SELU0508",
     name: "host-covered",
     severity: Severity::Warning,
-    rules: &["N6"],
+    rules: &["N4", "N6"],
     cause: "Another entry allows all that this one allows.",
     cure: "Remove it, or remove the wider one.",
     example: r#"network:
@@ -163,6 +176,7 @@ pub static ALL: &[&Code] = &[
     &HOST_WILDCARD,
     &HOST_LOCAL,
     &HOST_PUBLIC_SUFFIX,
+    &HOST_SHARED_SUFFIX,
     &HOST_ANY_PORT,
     &HOST_COVERED,
     &ANY,

@@ -11,6 +11,9 @@ pub static ALL: &[&Code] = &[
     &BAD_SUBNETS,
     &BAD_HOST,
     &BAD_PREPARE,
+    &UNKNOWN_CODE,
+    &ERROR_LOWERED,
+    &LEVEL_TWICE,
 ];
 
 /// `toml-syntax`.
@@ -100,5 +103,45 @@ pub static BAD_PREPARE: Code = Code {
     cure: "Write the command, or remove the line.",
     example: r#"[build."helper/weather"]
 prepare = []
+"#,
+};
+
+/// `unknown-code`.
+pub static UNKNOWN_CODE: Code = Code {
+    id: "SELU0910",
+    name: "unknown-code",
+    severity: Severity::Error,
+    rules: &[],
+    cause: "`[diagnostics]` gives a level to a code that does not exist.",
+    cure: "Write the code, such as `SELU0702`, or its name, such as `image-latest`; `selu explain` knows both.",
+    example: r#"[diagnostics]
+"folder-name-difers" = "allow"
+"#,
+};
+
+/// `error-lowered`.
+pub static ERROR_LOWERED: Code = Code {
+    id: "SELU0911",
+    name: "error-lowered",
+    severity: Severity::Error,
+    rules: &[],
+    cause: "`[diagnostics]` lowers an error. An error says that what is written cannot be carried out as it is, or that a guard would be ignored: no project can allow that. Only notes and warnings have levels.",
+    cure: "Correct what the error names, and remove the line.",
+    example: r#"[diagnostics]
+"SELU0305" = "warning"
+"#,
+};
+
+/// `level-given-twice`.
+pub static LEVEL_TWICE: Code = Code {
+    id: "SELU0912",
+    name: "level-given-twice",
+    severity: Severity::Error,
+    rules: &[],
+    cause: "`[diagnostics]` gives the same code a level twice, by its id and by its name.",
+    cure: "Keep one of the two lines.",
+    example: r#"[diagnostics]
+"SELU0111" = "allow"
+"folder-name-differs" = "error"
 "#,
 };

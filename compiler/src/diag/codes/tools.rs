@@ -250,6 +250,20 @@ pub static SCHEMA_ENUM_TYPE: Code = Code {
     input_schema: {type: object, properties: {v: {type: string, enum: [1.10]}}}"##,
 };
 
+/// A schema that model providers refuse.
+pub static SCHEMA_FOR_MODELS: Code = Code {
+    id: "SELU0426",
+    name: "schema-for-models",
+    severity: Severity::Warning,
+    rules: &["T3"],
+    cause: "The schema is valid, but providers of models take less than JSON Schema: a root with `type: object` and without `anyOf`, `oneOf`, `allOf`, `not` or `enum`, arrays with `items`, and argument names of at most 64 letters, digits, `_`, `-` and `.`. One such schema makes them refuse the request with all of its tools.",
+    cure: "Rewrite the place as the message says.",
+    example: r##"tools:
+  - name: forecast
+    description: Tomorrow's weather
+    input_schema: {type: object, properties: {days: {type: array}}}"##,
+};
+
 /// The codes of this family.
 pub static ALL: &[&Code] = &[
     &NAME_INVALID,
@@ -270,4 +284,5 @@ pub static ALL: &[&Code] = &[
     &SCHEMA_KEYWORD_MISSPELT,
     &SCHEMA_KEYWORD_MISPLACED,
     &SCHEMA_ENUM_TYPE,
+    &SCHEMA_FOR_MODELS,
 ];

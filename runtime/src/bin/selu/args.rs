@@ -2,6 +2,7 @@
 
 use camino::Utf8PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use selu_runtime::apply::DEFAULT_TIMEOUT;
 
 /// Compiles a directory of agents into a plan, applies it to a container engine, and locks what it found.
 #[derive(Debug, Parser)]
@@ -28,7 +29,7 @@ pub(crate) struct Global {
     /// File of SELU_CRED__AGENT__CAPABILITY__NAME=value lines
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) env_file: Option<Utf8PathBuf>,
-    /// Say what is done, step by step (SELU_LOG=… for more)
+    /// Say more, such as what a container answers while it is not ready (SELU_LOG=trace for everything)
     #[arg(long, short, global = true)]
     pub(crate) verbose: bool,
 }
@@ -40,12 +41,18 @@ pub(crate) enum Format {
     Text,
     /// For programs: JSON from the first byte to the last.
     Json,
+    /// SARIF 2.1.0, for code scanning (`check` only).
+    Sarif,
+    /// Annotations of GitHub's workflows (`check` only).
+    Github,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Compile and report; needs no engine
-    Check(Directory),
+    Check(CheckArgs),
+    /// Tell what a finding's code means, and what to do about it
+    Explain(ExplainArgs),
     /// Show what apply would do; changes nothing
     Plan(PlanArgs),
     /// Make the engine as planned, discover live tools, write selu.lock
@@ -69,6 +76,32 @@ pub(crate) struct Directory {
     /// Project, agent or capability directory
     #[arg(value_name = "DIR", default_value = ".")]
     pub(crate) dir: Utf8PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    #[command(flatten)]
+    pub(crate) directory: Directory,
+    /// Take findings of this kind for errors
+    #[arg(long, value_enum, value_name = "KIND")]
+    pub(crate) deny: Option<Deny>,
+    /// Check again whenever a file changes, until interrupted
+    #[arg(long)]
+    pub(crate) watch: bool,
+}
+
+/// What `check --deny` takes for errors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Deny {
+    /// All warnings.
+    Warnings,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// Its id or its name, such as SELU0305 or misspelt-field
+    #[arg(value_name = "CODE")]
+    pub(crate) code: String,
 }
 
 #[derive(Debug, Args)]
@@ -99,6 +132,9 @@ pub(crate) struct ApplyArgs {
     pub(crate) directory: Directory,
     #[command(flatten)]
     pub(crate) consent: Consent,
+    /// How many seconds a container may take until it answers that it is ready
+    #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_TIMEOUT.as_secs(), value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub(crate) ready_timeout: u64,
     /// Refuse unless selu.lock says exactly this; never write it
     #[arg(long)]
     pub(crate) locked: bool,
@@ -114,6 +150,9 @@ pub(crate) struct LockArgs {
     /// Only say whether selu.lock fits the directory (exit 2 if not); needs no engine
     #[arg(long)]
     pub(crate) check: bool,
+    /// How many seconds a container may take until it answers that it is ready
+    #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_TIMEOUT.as_secs(), value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub(crate) ready_timeout: u64,
     /// How many seconds to wait while another selu works on this project
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     pub(crate) lock_timeout: u64,

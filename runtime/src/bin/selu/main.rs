@@ -9,6 +9,7 @@ mod outcome;
 mod printer;
 mod project;
 mod usage;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -16,7 +17,7 @@ use clap::Parser;
 use selu_runtime::stop::Stop;
 use tokio::signal::unix::{SignalKind, signal};
 
-use args::{Cli, Command};
+use args::{Cli, Command, Format};
 use exit::{Ending, Exit};
 use printer::Printer;
 
@@ -47,6 +48,10 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli, printer: &Printer) -> anyhow::Result<Exit> {
+    let findings_only = matches!(cli.global.format, Format::Sarif | Format::Github);
+    if findings_only && !matches!(cli.command, Command::Check(_)) {
+        return Err(Ending::usage("the formats sarif and github are for `selu check` only").into());
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -66,7 +71,8 @@ fn run(cli: &Cli, printer: &Printer) -> anyhow::Result<Exit> {
 async fn dispatch(cli: &Cli, printer: &Printer, stop: &Stop) -> anyhow::Result<Exit> {
     let command = async {
         match &cli.command {
-            Command::Check(args) => cmd::check::run(printer, args),
+            Command::Check(args) => cmd::check::run(printer, args).await,
+            Command::Explain(args) => cmd::explain::run(printer, args),
             Command::Plan(args) => cmd::plan::run(cli, printer, args).await,
             Command::Apply(args) => cmd::apply::run(cli, printer, stop, args).await,
             Command::Lock(args) => cmd::lock::run(cli, printer, stop, args).await,

@@ -130,10 +130,18 @@ fn discovered(printer: &Printer, key: &InstanceKey, discovery: &Discovery) -> Va
     match discovery {
         Discovery::Found(found) => {
             let tools: Vec<&String> = found.discovered.tools.keys().collect();
-            printer.say(&format!("{key}: {} tools discovered", tools.len()));
-            let notes: Vec<String> = found.discovered.notes.iter().map(describe).collect();
+            printer.say(&format!(
+                "{key}: {} discovered",
+                counted(tools.len(), "tool")
+            ));
+            let notes: Vec<String> = found
+                .discovered
+                .notes
+                .iter()
+                .map(|note| printer.clean(&describe(note)))
+                .collect();
             for note in &notes {
-                printer.say(&format!("  note: {}", shown(&printer.clean(note))));
+                printer.say(&format!("  note: {}", shown(note)));
             }
             json!({ "outcome": "done", "tools": tools, "notes": notes })
         }
@@ -206,12 +214,18 @@ fn field_changes(fields: &[FieldChange]) -> Vec<Value> {
         .collect()
 }
 
+/// `1 tool`, `2 tools`.
+pub(crate) fn counted(number: usize, word: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {word}{plural}")
+}
+
 /// Says why a lock does not fit, every entry of it.
 pub(crate) fn stale_text(printer: &Printer, project: &str, stale: &[Stale]) -> Exit {
     let reasons: Vec<String> = stale.iter().map(ToString::to_string).collect();
     printer.say(&format!(
-        "selu.lock does not fit the directory, {} differences:",
-        stale.len()
+        "selu.lock does not fit the directory, {}:",
+        counted(stale.len(), "difference")
     ));
     for reason in &reasons {
         printer.data(&format!("{}\n", shown(reason)));
@@ -253,14 +267,15 @@ impl Locking<'_> {
             .collect();
         let settings = &loaded.project.settings;
         let mut merged = Lock::merge(loaded.lock(), plan, &discoveries, settings);
-        for (change, outcome) in &outcome.report.outcomes {
-            if let Subject::Instance(key) = &change.subject
-                && !outcome.is_success()
-            {
-                restore(&mut merged.lock, loaded.lock(), key);
-                merged.changes.retain(|change| change.instance != *key);
-            }
-        }
+        let not_done = outcome
+            .report
+            .outcomes
+            .iter()
+            .filter_map(|(change, outcome)| match &change.subject {
+                Subject::Instance(key) if !outcome.is_success() => Some(key),
+                _ => None,
+            });
+        merged.keep_previous(loaded.lock(), not_done);
         for (key, discovery) in &outcome.report.discoveries {
             match discovery {
                 Discovery::Found(_) => journal.settle(key),
@@ -270,6 +285,10 @@ impl Locking<'_> {
         }
         if read_only {
             let differs = loaded.lock.differs(&merged.lock);
+            for change in &merged.changes {
+                // It stays due: neither this command nor the next one may pass over it.
+                journal.note(&change.instance, "its tools were not those of selu.lock");
+            }
             journal.save()?;
             if differs {
                 return Ok(self.differs(&merged.changes, outcome));
@@ -278,7 +297,11 @@ impl Locking<'_> {
             let written = loaded.lock.save(&merged.lock)?;
             journal.save()?;
             if written {
-                printer.say(&format!("{} written", loaded.lock.path()));
+                let path = loaded.lock.path();
+                printer.say(&format!(
+                    "{} written",
+                    path.strip_prefix(".").unwrap_or(path)
+                ));
             }
         }
         for change in &merged.changes {
@@ -341,14 +364,6 @@ fn wire(discovery: &Discovery) -> DiscoveryOutcome {
         },
         Discovery::Failed(_) | Discovery::NotStarted => DiscoveryOutcome::Failed,
     }
-}
-
-/// The old entry of what was not done (product.md 14).
-fn restore(lock: &mut Lock, old: Option<&Lock>, key: &InstanceKey) {
-    match old.and_then(|old| old.instances.get(key)) {
-        Some(entry) => lock.instances.insert(key.clone(), entry.clone()),
-        None => lock.instances.remove(key),
-    };
 }
 
 #[cfg(test)]

@@ -63,6 +63,21 @@ impl Printer {
         colors_allowed() && self.terminal
     }
 
+    /// Columns of the terminal that standard output is; `None` where it is none.
+    pub(crate) fn width_out(&self) -> Option<usize> {
+        columns(io::stdout())
+    }
+
+    /// Columns of the terminal that standard error is.
+    pub(crate) fn width_err(&self) -> Option<usize> {
+        columns(io::stderr())
+    }
+
+    /// Which form standard output has.
+    pub(crate) fn format(&self) -> Format {
+        self.format
+    }
+
     /// Tells which values never may be shown.
     pub(crate) fn guard(&self, redactor: &Redactor) {
         // One command gathers its secrets once.
@@ -80,6 +95,13 @@ impl Printer {
     pub(crate) fn json(&self, value: &Value) {
         if self.is_json() && !self.answered.swap(true, Ordering::SeqCst) {
             write_out(&format!("{value:#}\n"));
+        }
+    }
+
+    /// Leaves an empty terminal; does nothing in a pipe.
+    pub(crate) fn clear_screen(&self) {
+        if io::stdout().is_terminal() {
+            write_out("\u{1b}[2J\u{1b}[3J\u{1b}[H");
         }
     }
 
@@ -218,6 +240,11 @@ impl Events for Printer {
 pub(crate) fn shown(text: &str) -> String {
     let lines: Vec<String> = text.lines().map(|line| escape(line).to_string()).collect();
     lines.join("\n")
+}
+
+fn columns(terminal: impl std::os::fd::AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(terminal).ok()?;
+    (size.ws_col > 0).then_some(usize::from(size.ws_col))
 }
 
 fn colors_allowed() -> bool {

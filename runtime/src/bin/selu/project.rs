@@ -103,7 +103,12 @@ fn refuse(printer: &Printer, diagnostics: &[Diagnostic], sources: &SourceSet) {
 /// Findings besides the command's own data.
 fn report(printer: &Printer, diagnostics: &[Diagnostic], sources: &SourceSet) {
     if !diagnostics.is_empty() {
-        printer.say(&render::text(diagnostics, sources, printer.color_err()));
+        let look = render::Look {
+            color: printer.color_err(),
+            width: printer.width_err(),
+            base: sources.root.clone(),
+        };
+        printer.say(&render::text_for(diagnostics, sources, &look));
     }
 }
 
@@ -111,6 +116,15 @@ impl Loaded {
     /// What the lock says.
     pub(crate) fn lock(&self) -> Option<&Lock> {
         self.lock.lock()
+    }
+
+    /// Under the hold: whether the lock is still the one that was read (product.md 14).
+    pub(crate) fn require_same_lock(&self) -> anyhow::Result<()> {
+        let now = LockFile::load(&self.root)?;
+        if now.lock() == self.lock() {
+            return Ok(());
+        }
+        Err(Ending::stale("selu.lock has changed since it was read; say it again").into())
     }
 
     /// The engine that the command line, the settings or the environment name.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use bollard::errors::Error;
 
 use super::Docker;
+use crate::chain;
 use crate::engine::{EngineError, EngineResult};
 
 /// How long each kind of call may take.
@@ -146,21 +147,6 @@ fn io_kind(error: &Error) -> Option<io::ErrorKind> {
         source = cause.source();
     }
     None
-}
-
-/// The library's text with its causes, each said once.
-fn chain(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
-        }
-        source = cause.source();
-    }
-    text
 }
 
 /// Names and references become part of a URL's path: nothing that could mean something else there.

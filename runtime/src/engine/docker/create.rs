@@ -8,11 +8,10 @@ use bollard::models::{
     HostConfig, HostConfigCgroupnsModeEnum, HostConfigLogConfig, Mount, MountType,
     MountVolumeOptions, NetworkingConfig, ResourcesUlimits, RestartPolicy, RestartPolicyNameEnum,
 };
+use selu_compiler::plan::spec::seccomp_hash;
 use selu_compiler::plan::{ContainerSpec, SECCOMP_PROFILE};
-use sha2::{Digest, Sha256};
 
 use super::call::refused;
-use crate::egress::policy::hex;
 use crate::engine::EngineResult;
 
 /// The network of a container that has none.
@@ -23,11 +22,6 @@ pub(super) const HOSTNAME: &str = "selu";
 
 /// The only log driver that we set: bounded by the engine, readable through it.
 pub(super) const LOG_DRIVER: &str = "json-file";
-
-/// `sha256:…` of a profile, as [`ContainerSpec::seccomp`] has it.
-pub(super) fn profile_hash(profile: &str) -> String {
-    format!("sha256:{}", hex(&Sha256::digest(profile)))
-}
 
 /// The create call's body.
 pub(super) fn body(
@@ -64,7 +58,7 @@ pub(super) fn body(
         labels,
     } = spec;
 
-    let own = profile_hash(SECCOMP_PROFILE);
+    let own = seccomp_hash();
     if *seccomp != own {
         return Err(refused(
             call,

@@ -5,12 +5,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use selu_compiler::plan::hash::sha256_hex;
 use serde::Deserialize;
-use sha2::{Digest, Sha256};
 
 use super::Docker;
 use super::call::Limits;
-use crate::egress::policy::hex;
 use crate::engine::{EngineError, EngineResult};
 
 /// For whoever configured TLS.
@@ -196,7 +195,7 @@ fn context_host(config: Option<&Path>, name: &str) -> EngineResult<String> {
         )],
     };
     let folder = config.ok_or_else(missing)?;
-    let id = hex(&Sha256::digest(name));
+    let id = sha256_hex(name.as_bytes());
     if folder.join("contexts/tls").join(&id).exists() {
         return Err(EngineError::Unreachable {
             tried: vec![format!("context {name} ({NO_TLS})")],
@@ -295,7 +294,7 @@ mod tests {
         let meta = folder
             .path()
             .join("contexts/meta")
-            .join(hex(&Sha256::digest(name)));
+            .join(sha256_hex(name.as_bytes()));
         fs::create_dir_all(&meta).unwrap();
         fs::write(
             meta.join("meta.json"),

@@ -13,8 +13,9 @@ use bollard::models::{
 };
 use selu_compiler::observed::{ContainerState, ObservedContainer};
 use selu_compiler::plan::ContainerSpec;
+use selu_compiler::plan::hash::sha256;
 
-use super::create::{LOG_DRIVER, NO_NETWORK, profile_hash};
+use super::create::{LOG_DRIVER, NO_NETWORK};
 use crate::engine::{EngineError, EngineResult};
 
 /// Reads one answer. `image` is the configuration of the image that it runs; empty if that image is gone.
@@ -278,7 +279,7 @@ fn is_no_new_privileges(option: &str) -> bool {
 fn seccomp_name(profile: &str) -> String {
     match profile {
         "unconfined" => profile.to_owned(),
-        json => profile_hash(json),
+        json => sha256(json.as_bytes()),
     }
 }
 

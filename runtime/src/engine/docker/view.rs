@@ -24,6 +24,9 @@ use crate::engine::{EngineError, EngineResult, EngineView};
 /// How many inspects run at once: more gain nothing.
 const AT_ONCE: usize = 8;
 
+/// How much of a log is kept, in bytes: its lines are as long as their container wants them to be.
+const LOG_BYTES: usize = 64 * 1024;
+
 /// The bridge driver's option that keeps the host off a network.
 pub(super) const INHIBIT: &str = "com.docker.network.bridge.inhibit_ipv4";
 
@@ -189,7 +192,11 @@ impl EngineView for Docker {
             match piece {
                 LogOutput::StdOut { message }
                 | LogOutput::StdErr { message }
-                | LogOutput::Console { message } => text.extend_from_slice(&message),
+                | LogOutput::Console { message } => {
+                    text.extend_from_slice(&message);
+                    let surplus = text.len().saturating_sub(LOG_BYTES);
+                    text.drain(..surplus);
+                }
                 LogOutput::StdIn { .. } => {}
             }
         }

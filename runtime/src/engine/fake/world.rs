@@ -11,11 +11,10 @@ use selu_compiler::observed::{
     ObservedVolume,
 };
 use selu_compiler::plan::{ContainerSpec, PlannedNetwork, label};
-use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 
 use super::{Call, Serve};
-use crate::egress::policy::{Sealed, hex};
+use crate::egress::policy::Sealed;
 use crate::engine::{EngineResult, Labels};
 
 /// An image, and how its containers behave.
@@ -428,10 +427,6 @@ impl World {
 pub(super) fn registry_name(reference: &ImageReference) -> String {
     let tag = reference.tag.as_deref().unwrap_or("latest");
     format!("{}/{}:{tag}", reference.registry, reference.repository)
-}
-
-pub(super) fn digest(bytes: &[u8]) -> String {
-    format!("sha256:{}", hex(&Sha256::digest(bytes)))
 }
 
 /// Tag and labels of a `docker save` archive.

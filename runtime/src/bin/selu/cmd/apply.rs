@@ -1,13 +1,13 @@
 //! `selu apply`: make it so, discover, write the lock.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use selu_compiler::diff::Action;
 use selu_compiler::lock::stale;
 use selu_compiler::model::{InstanceKey, NetworkMode};
 use selu_compiler::plan::{ImageKind, Plan};
-use selu_compiler::report::summary;
-use selu_runtime::apply::{self, DEFAULT_TIMEOUT, Job, Report, unenforceable};
+use selu_runtime::apply::{self, Job, Report, unenforceable};
 use selu_runtime::discover::Journal;
 use selu_runtime::engine::Engine;
 use selu_runtime::secrets::Secrets;
@@ -70,8 +70,7 @@ pub(crate) async fn run(
         show(printer, &planned.plan, Some(&planned.changes))?;
     }
     announce(printer, &planned.plan, &due, &secrets);
-    let question = format!("{} Go on?", summary(&planned.changes));
-    if !held::ask(args.consent, &question).await? {
+    if !held::ask(args.consent, "Go on?").await? {
         printer.say("Nothing was changed.");
         let outcome = Outcome::declined(&planned.changes, Exit::Failed);
         return Ok(outcome.show(printer, &planned.plan.project, &[]));
@@ -113,7 +112,7 @@ pub(crate) async fn run(
             secrets: &secrets,
             events: printer,
             stop,
-            ready_timeout: DEFAULT_TIMEOUT,
+            ready_timeout: Duration::from_secs(args.ready_timeout),
         };
         let report = apply::apply(&job).await;
         anyhow::Ok(Some((planned, report)))
@@ -141,10 +140,7 @@ async fn settle(
     secrets: &Secrets,
     shown: &Planned,
 ) -> anyhow::Result<Option<(Planned, BTreeMap<String, String>)>> {
-    let lock_now = selu_runtime::lockfile::LockFile::load(&loaded.root)?;
-    if lock_now.lock() != loaded.lock() {
-        return Err(Ending::stale("selu.lock has changed since the plan was shown").into());
-    }
+    loaded.require_same_lock()?;
     let Some(planned) = loaded.plan(printer, engine.view(), false).await? else {
         return Ok(None);
     };

@@ -12,6 +12,7 @@ use selu_compiler::plan::label;
 use selu_compiler::source::{ContextFile, container_files, folder_hash};
 use selu_runtime::engine::Labels;
 use selu_runtime::events::{Event, Events, with_progress};
+use selu_runtime::secrets::PREFIX;
 use selu_runtime::stop::Stop;
 use serde_json::{Value, json};
 
@@ -225,7 +226,14 @@ async fn prepare(
         job.key,
         shown(&command.join(" "))
     ));
-    let status = tokio::process::Command::new(program)
+    let mut process = tokio::process::Command::new(program);
+    for (name, _) in std::env::vars_os() {
+        // The directory's code is not who credentials are for (S4).
+        if name.as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
+            process.env_remove(name);
+        }
+    }
+    let status = process
         .args(arguments)
         .current_dir(loaded.root.canonicalize_utf8()?)
         .env(OUT, out.path())
@@ -294,4 +302,56 @@ fn pack<'a>(files: impl Iterator<Item = &'a ContextFile>) -> std::io::Result<Vec
         archive.append_data(&mut header, file.path.as_std_path(), file.bytes.as_slice())?;
     }
     archive.into_inner()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_prepare_left_is_taken_with_its_folders_and_execute_bits_and_nothing_else_is() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let folder = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(folder.path()).unwrap();
+        std::fs::create_dir(root.join("bin")).unwrap();
+        std::fs::write(root.join("bin/server"), "x").unwrap();
+        let executable = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(root.join("bin/server"), executable).unwrap();
+        std::fs::write(root.join("data"), "yz").unwrap();
+
+        let take = |mut budget: u64| {
+            let mut files = Vec::new();
+            collect(root, Utf8Path::new(""), &mut budget, &mut files).map(|()| {
+                files.sort_by(|a, b| a.path.cmp(&b.path));
+                files
+            })
+        };
+        let files = take(3).unwrap();
+        let seen: Vec<(&str, bool)> = files
+            .iter()
+            .map(|file| (file.path.as_str(), file.executable))
+            .collect();
+        assert_eq!(seen, [("bin/server", true), ("data", false)]);
+        assert!(take(2).is_err(), "more than it may leave");
+
+        symlink("/etc/passwd", root.join("link")).unwrap();
+        let error = take(3).unwrap_err().to_string();
+        assert!(error.contains("link"), "{error}");
+    }
+
+    #[test]
+    fn equal_files_are_packed_into_equal_bytes() {
+        let file = ContextFile {
+            path: "a/b".into(),
+            executable: true,
+            bytes: b"content".to_vec(),
+        };
+        let pack = || pack([&file].into_iter()).unwrap();
+        assert_eq!(pack(), pack());
+        let bytes = pack();
+        let mut archive = tar::Archive::new(bytes.as_slice());
+        let entry = archive.entries().unwrap().next().unwrap().unwrap();
+        assert_eq!(entry.header().mode().unwrap(), 0o755);
+        assert_eq!(entry.header().mtime().unwrap(), 0);
+    }
 }

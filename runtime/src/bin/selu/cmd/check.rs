@@ -1,33 +1,128 @@
 //! `selu check`: compile and report.
 
-use selu_compiler::check::check;
-use selu_compiler::diag::render;
+use std::time::Instant;
 
-use crate::args::Directory;
-use crate::exit::Exit;
+use camino::{Utf8Path, Utf8PathBuf};
+use selu_compiler::check::{Checked, check};
+use selu_compiler::diag::{levels, render};
+use selu_compiler::source::SourceSet;
+
+use crate::args::{CheckArgs, Deny, Format};
+use crate::exit::{Ending, Exit};
 use crate::printer::Printer;
 use crate::project::{has_errors, read};
+use crate::watch::Watch;
 
-pub(crate) fn run(printer: &Printer, args: &Directory) -> anyhow::Result<Exit> {
-    let sources = read(&args.dir)?;
-    let checked = check(&sources);
+pub(crate) async fn run(printer: &Printer, args: &CheckArgs) -> anyhow::Result<Exit> {
+    if args.watch {
+        return watch(printer, args).await;
+    }
+    let sources = read(&args.directory.dir)?;
+    let mut checked = check(&sources);
+    deny(args, &mut checked);
     let exit = if has_errors(&checked.diagnostics) {
         Exit::Failed
     } else {
         Exit::Done
     };
-    if printer.is_json() {
-        let mut value = render::json(&checked.diagnostics);
-        if let Some(object) = value.as_object_mut() {
-            object.insert("exit_code".to_owned(), exit.code().into());
+    show(printer, &checked, &sources, exit);
+    Ok(exit)
+}
+
+fn deny(args: &CheckArgs, checked: &mut Checked) {
+    match args.deny {
+        None => {}
+        Some(Deny::Warnings) => levels::deny_warnings(&mut checked.diagnostics),
+    }
+}
+
+fn show(printer: &Printer, checked: &Checked, sources: &SourceSet, exit: Exit) {
+    let found = &checked.diagnostics;
+    match printer.format() {
+        Format::Text => {
+            printer.data(&text(printer, checked, sources));
+            explain(printer, checked);
         }
-        printer.json(&value);
-    } else {
-        printer.data(&render::text(
-            &checked.diagnostics,
-            &sources,
-            printer.color_out(),
+        Format::Json => {
+            let mut value = render::json(found);
+            if let Some(object) = value.as_object_mut() {
+                object.insert("exit_code".to_owned(), exit.code().into());
+            }
+            printer.json(&value);
+        }
+        Format::Sarif => {
+            let log = render::sarif(found, &from_here(&sources.root));
+            printer.data(&format!("{log:#}\n"));
+        }
+        Format::Github => {
+            printer.data(&render::github(found, &from_here(&sources.root)));
+            printer.say(&render::count(found).to_string());
+        }
+    }
+}
+
+fn text(printer: &Printer, checked: &Checked, sources: &SourceSet) -> String {
+    let look = render::Look {
+        color: printer.color_out(),
+        width: printer.width_out(),
+        base: sources.root.clone(),
+    };
+    render::text_for(&checked.diagnostics, sources, &look)
+}
+
+/// Where more is to be read about the first finding that has a say in the outcome.
+fn explain(printer: &Printer, checked: &Checked) {
+    let worst = checked
+        .diagnostics
+        .iter()
+        .rev()
+        .max_by_key(|one| one.severity);
+    if let Some(worst) = worst {
+        printer.hint(&format!(
+            "`selu explain {}` says why and what to do; it takes any code",
+            worst.code.id
         ));
     }
-    Ok(exit)
+}
+
+/// A directory as services outside see it: they know paths from where they run, the top of the repository.
+fn from_here(root: &Utf8Path) -> Utf8PathBuf {
+    std::env::current_dir()
+        .ok()
+        .and_then(|here| {
+            root.strip_prefix(Utf8PathBuf::from_path_buf(here).ok()?)
+                .ok()
+        })
+        .unwrap_or(root)
+        .to_owned()
+}
+
+async fn watch(printer: &Printer, args: &CheckArgs) -> anyhow::Result<Exit> {
+    if printer.format() != Format::Text {
+        return Err(Ending::usage("--watch shows text; leave --format away").into());
+    }
+    // A directory without a project is refused before it is watched.
+    read(&args.directory.dir)?;
+    let mut began = Instant::now();
+    let mut watch = Watch::new(&args.directory.dir);
+    let mut shown = String::new();
+    loop {
+        let text = watch.look().map(|(mut checked, sources)| {
+            deny(args, &mut checked);
+            text(printer, &checked, sources)
+        });
+        // Files are read twice after a change; the second time mostly shows nothing new.
+        if let Some(text) = text.filter(|text| *text != shown) {
+            printer.clear_screen();
+            printer.data(&text);
+            let took = began.elapsed().as_millis();
+            let (fresh, all) = watch.looked_at();
+            printer.say(&format!(
+                "checked {fresh} of {all} capabilities in {took} ms; waiting for changes"
+            ));
+            shown = text;
+        }
+        tokio::time::sleep(watch.pause()).await;
+        began = Instant::now();
+    }
 }

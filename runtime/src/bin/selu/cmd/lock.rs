@@ -1,11 +1,12 @@
 //! `selu lock`: pin and discover, leaving nothing running.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use selu_compiler::lock::stale;
 use selu_compiler::model::InstanceKey;
 use selu_compiler::plan::{Plan, PlannedGateway};
-use selu_runtime::apply::{self, DEFAULT_TIMEOUT, Discovery, Job, Report, unenforceable};
+use selu_runtime::apply::{self, Discovery, Job, Report, unenforceable};
 use selu_runtime::discover::Journal;
 use selu_runtime::engine::Engine;
 use selu_runtime::secrets::Secrets;
@@ -76,16 +77,21 @@ pub(crate) async fn run(
         loaded: &loaded,
         engine: engine.as_ref(),
         secrets: &secrets,
+        ready_timeout: Duration::from_secs(args.ready_timeout),
     };
     let result = held::under(&mut hold, printer, stop, run.discover(&wanted, &mut report)).await;
+    // The lock is written while nobody else can write it.
+    let result = match result {
+        Ok(Some(plan)) => locking.finish(&plan, Outcome::of(report), &mut journal),
+        Ok(None) => Ok(Exit::Failed),
+        Err(error) => Err(error),
+    };
     held::release(hold, engine.as_ref(), printer).await;
-    if !had_image {
-        apply::remove_gateway_image(engine.as_ref(), &image).await?;
+    if !had_image && let Err(error) = apply::remove_gateway_image(engine.as_ref(), &image).await {
+        // What came of the discovery counts more than an image that is left.
+        printer.warn(&format!("image {image} could not be removed: {error}"));
     }
-    match result? {
-        Some(plan) => locking.finish(&plan, Outcome::of(report), &mut journal),
-        None => Ok(Exit::Failed),
-    }
+    result
 }
 
 fn check(printer: &Printer, loaded: &Loaded) -> Exit {
@@ -110,6 +116,7 @@ struct Run<'a> {
     loaded: &'a Loaded,
     engine: &'a dyn Engine,
     secrets: &'a Secrets,
+    ready_timeout: Duration,
 }
 
 impl Run<'_> {
@@ -126,7 +133,9 @@ impl Run<'_> {
             loaded,
             engine,
             secrets,
+            ready_timeout,
         } = *self;
+        loaded.require_same_lock()?;
         let Some(mut planned) = loaded.plan(printer, engine.view(), false).await? else {
             return Ok(None);
         };
@@ -166,7 +175,7 @@ impl Run<'_> {
             secrets,
             events: printer,
             stop,
-            ready_timeout: DEFAULT_TIMEOUT,
+            ready_timeout,
         };
         job.clear_trials(true).await?;
         let done = apply::apply(&job).await;

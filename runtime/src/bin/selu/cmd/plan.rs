@@ -1,11 +1,13 @@
 //! `selu plan`: what apply would do.
 
-use selu_compiler::lock::stale;
+use selu_compiler::lock::{Stale, stale};
 use selu_compiler::report;
+use selu_runtime::apply::unenforceable;
 use selu_runtime::discover::Journal;
 
 use crate::args::{Cli, PlanArgs};
 use crate::exit::Exit;
+use crate::outcome::counted;
 use crate::printer::Printer;
 use crate::project::load;
 
@@ -30,10 +32,17 @@ pub(crate) async fn run(cli: &Cli, printer: &Printer, args: &PlanArgs) -> anyhow
         printer.say(&format!("{key}: apply will ask it which tools it has"));
     }
     let stale = stale(loaded.lock(), &planned.plan);
-    if !stale.is_empty() {
-        printer.say(&format!(
-            "selu.lock: apply will update {} entries",
-            stale.len()
+    match stale.as_slice() {
+        [] => {}
+        [Stale::NoLock] => printer.say("selu.lock: there is none yet, apply will write it"),
+        stale => printer.say(&format!(
+            "selu.lock: {}, apply will write it anew",
+            counted(stale.len(), "difference")
+        )),
+    }
+    for key in unenforceable(&planned.plan) {
+        printer.warn(&format!(
+            "{key}: apply will refuse this: this version of selu enforces no network mode other than `none`"
         ));
     }
     let nothing = planned.changes.is_empty() && due.is_empty() && stale.is_empty();
@@ -51,7 +60,7 @@ pub(crate) fn show(
     changes: Option<&selu_compiler::diff::ChangeSet>,
 ) -> anyhow::Result<()> {
     if printer.is_json() {
-        printer.json(&serde_json::from_str(&report::plan_json(plan, changes)?)?);
+        printer.json(&report::plan_json(plan, changes)?);
     } else {
         printer.data(&report::plan_text(plan, changes)?);
     }

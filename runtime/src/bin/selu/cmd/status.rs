@@ -1,14 +1,16 @@
 //! `selu status`: running, healthy, drifted?
 
+use std::time::Duration;
+
 use selu_compiler::diff::{Action, Change};
 use selu_compiler::plan::PlannedGateway;
 use selu_compiler::report::{escape, summary};
 use selu_runtime::apply::policy_state;
+use selu_runtime::chain;
 use selu_runtime::engine::Engine;
 use selu_runtime::events::subject_name;
 use selu_runtime::invoke::{Client, Health};
 use serde_json::{Value, json};
-use std::time::Duration;
 
 use crate::args::{Cli, Directory};
 use crate::exit::Exit;
@@ -30,13 +32,15 @@ pub(crate) async fn run(cli: &Cli, printer: &Printer, args: &Directory) -> anyho
     let Some(loaded) = load(cli, printer, args)? else {
         return Ok(Exit::Failed);
     };
+    // What a capability says of its health may hold what it was given.
+    loaded.secrets(cli, printer)?;
     let engine = loaded.engine(cli).await?;
     let Some(planned) = loaded.plan(printer, engine.view(), true).await? else {
         return Ok(Exit::Failed);
     };
     let mut lines = Vec::new();
     for change in &planned.changes.changes {
-        lines.push(line(engine.as_ref(), &planned, change).await);
+        lines.push(line(engine.as_ref(), printer, &planned, change).await);
     }
     if let Some(gateway) = &planned.plan.gateway
         && planned.observed.containers.contains_key(&gateway.name)
@@ -75,7 +79,7 @@ pub(crate) async fn run(cli: &Cli, printer: &Printer, args: &Directory) -> anyho
     Ok(exit)
 }
 
-async fn line(engine: &dyn Engine, planned: &Planned, change: &Change) -> Line {
+async fn line(engine: &dyn Engine, printer: &Printer, planned: &Planned, change: &Change) -> Line {
     let name = subject_name(&change.subject);
     let state = match change.action {
         Action::NoOp => None,
@@ -112,7 +116,7 @@ async fn line(engine: &dyn Engine, planned: &Planned, change: &Change) -> Line {
         },
         Err(why) => Line {
             name,
-            state: format!("running, but not healthy: {why}"),
+            state: printer.clean(&format!("running, but not healthy: {why}")),
             right: false,
             differences: Vec::new(),
         },
@@ -132,11 +136,11 @@ async fn health(engine: &dyn Engine, planned: &Planned, change: &Change) -> Resu
         return Ok(());
     };
     let client = Client::connect(engine, &gateway.name, &resident.network.name).await;
-    let client = client.map_err(|error| error.to_string())?;
+    let client = client.map_err(|error| chain(&error))?;
     match client.health(HEALTH).await {
         Ok(Health::Ready) => Ok(()),
         Ok(Health::NotReady { message }) => Err(format!("it answers `ready: false` {message}")),
-        Err(error) => Err(error.to_string()),
+        Err(error) => Err(chain(&error)),
     }
 }
 

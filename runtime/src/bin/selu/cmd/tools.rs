@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::args::{Cli, Directory};
 use crate::exit::Exit;
+use crate::outcome::counted;
 use crate::printer::Printer;
 use crate::project::{document, load};
 
@@ -49,7 +50,7 @@ fn offered(plan: &Plan) -> BTreeMap<&str, BTreeMap<String, &PlannedTool>> {
 fn text(plan: &Plan) -> String {
     let mut text = String::new();
     for (agent, tools) in offered(plan) {
-        text.push_str(&format!("{agent}: {} tools\n", tools.len()));
+        text.push_str(&format!("{agent}: {}\n", counted(tools.len(), "tool")));
         for (name, tool) in tools {
             let ends = if tool.terminal_on_success {
                 ", ends the turn"
