@@ -7,6 +7,8 @@
 
 mod check;
 mod engine_down;
+mod field;
+mod hostile;
 mod project;
 mod secrets;
 mod usage;

@@ -215,9 +215,10 @@ impl Check<'_> {
     }
 
     fn network(&mut self, raw: RawNetwork) -> Option<Network> {
+        let list = raw.hosts.as_ref().map(|_| ());
         let written = raw.hosts.unwrap_or_default();
-        let whole_list = written.iter().all(Option::is_some)
-            && self.or("/network/hosts", Some(()), ()).is_some();
+        let whole_list =
+            written.iter().all(Option::is_some) && self.or("/network/hosts", list, ()).is_some();
         // Entries that were refused already keep their index out of the leaf's pointers.
         let (indices, hosts): (Vec<usize>, Vec<String>) = written
             .into_iter()

@@ -1,6 +1,8 @@
 //! One file or folder at a time, and everything that can be wrong with it (L4).
 
 use std::fs;
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -13,6 +15,13 @@ use crate::yaml::MAX_BYTES;
 
 /// What some editors put before UTF-8.
 const BOM: &[u8] = b"\xef\xbb\xbf";
+
+/// Opening a pipe does not wait for a writer.
+const O_NONBLOCK: i32 = if cfg!(target_os = "linux") {
+    0o4000
+} else {
+    0x4
+};
 
 /// Where a reader reads.
 pub(super) struct Root {
@@ -167,40 +176,80 @@ impl<'a> Reader<'a> {
 
     fn bytes(&mut self, path: &Utf8Path) -> Option<Vec<u8>> {
         let full = self.at.root.join(path);
-        // Asked before it is opened: opening a pipe waits for a writer.
-        let metadata = match fs::metadata(&full) {
-            Ok(metadata) => metadata,
+        // What is asked and what is read is the opened file, whatever is put in its place meanwhile. A pipe opens at
+        // once in this way, without a writer.
+        let opened = fs::OpenOptions::new()
+            .read(true)
+            .custom_flags(O_NONBLOCK)
+            .open(&full)
+            .and_then(|file| Ok((file.metadata()?, file)));
+        let (metadata, file) = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                match fs::metadata(&full) {
+                    // A socket cannot be opened.
+                    Ok(metadata) if !metadata.is_file() => self.not_a_file(path, &metadata),
+                    _ => self.unreadable(path, &error),
+                }
+                return None;
+            }
+        };
+        if !metadata.is_file() {
+            self.not_a_file(path, &metadata);
+            return None;
+        }
+        if !self.stands_there(&full, &metadata) {
+            self.finding(
+                &codes::UNREADABLE,
+                path,
+                "this cannot be read: another file was put in its place meanwhile",
+            );
+            return None;
+        }
+        // A file that is known to be too large is not read.
+        let most = match metadata.len() {
+            size if size > MAX_BYTES as u64 => 0,
+            _ => MAX_BYTES as u64 + 1,
+        };
+        let mut bytes = Vec::new();
+        let size = match file.take(most).read_to_end(&mut bytes) {
+            Ok(read) => metadata.len().max(read as u64),
             Err(error) => {
                 self.unreadable(path, &error);
                 return None;
             }
         };
-        if !metadata.is_file() {
-            self.finding(
-                &codes::NOT_A_FILE,
-                path,
-                format!("{} stands where a file is expected", kind_of(&metadata)),
-            );
-            return None;
-        }
-        if metadata.len() > MAX_BYTES as u64 {
+        if size > MAX_BYTES as u64 {
             self.finding(
                 &codes::FILE_TOO_LARGE,
                 path,
-                format!(
-                    "the file has {} bytes; at most {MAX_BYTES} are read",
-                    metadata.len()
-                ),
+                format!("the file has {size} bytes; at most {MAX_BYTES} are read"),
             );
             return None;
         }
-        match fs::read(&full) {
-            Ok(bytes) => Some(bytes),
-            Err(error) => {
-                self.unreadable(path, &error);
-                None
-            }
+        Some(bytes)
+    }
+
+    /// Whether an opened file is the one of that name, and within the root: the listing's answer may be old.
+    fn stands_there(&self, full: &Utf8Path, opened: &fs::Metadata) -> bool {
+        let same =
+            |found: &fs::Metadata| (found.dev(), found.ino()) == (opened.dev(), opened.ino());
+        match fs::symlink_metadata(full) {
+            Ok(found) if found.is_symlink() => fs::canonicalize(full).is_ok_and(|target| {
+                target.starts_with(&self.at.real_root)
+                    && fs::symlink_metadata(target).is_ok_and(|found| same(&found))
+            }),
+            Ok(found) => same(&found),
+            Err(_) => false,
         }
+    }
+
+    fn not_a_file(&mut self, path: &Utf8Path, metadata: &fs::Metadata) {
+        self.finding(
+            &codes::NOT_A_FILE,
+            path,
+            format!("{} stands where a file is expected", kind_of(metadata)),
+        );
     }
 
     fn not_utf8(&mut self, path: &Utf8Path, bytes: &[u8], at: usize) {

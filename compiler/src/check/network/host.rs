@@ -321,11 +321,13 @@ fn parse_port(text: &str, host: &str, port: &str) -> Result<u16, Problem> {
             )),
         );
     }
+    let any = || format!("write the port that is meant, or `{}` for any", shown(host));
     if !digits(port) {
         return Err(wrong_port(format!(
             "`{}` is not a port: a number from 1 to 65535",
             shown(port)
-        )));
+        ))
+        .help(any()));
     }
     if let Some(plain) = port
         .strip_prefix('0')
@@ -342,7 +344,8 @@ fn parse_port(text: &str, host: &str, port: &str) -> Result<u16, Problem> {
         _ => Err(wrong_port(format!(
             "`{}` is out of range: a port is a number from 1 to 65535",
             shown(port)
-        ))),
+        ))
+        .help(any())),
     }
 }
 

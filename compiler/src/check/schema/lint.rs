@@ -65,15 +65,14 @@ pub(super) fn keywords(walk: &Walk<'_>) -> Vec<Problem> {
     problems
 }
 
-/// A schema beside `type: object` where `properties` is missing.
+/// A schema beside `type: object`, or beside `properties` instead of below it.
 fn looks_like_property(location: &Location<'_>, value: &Value) -> bool {
-    let object_without_properties = location.map.get("type").is_none_or(|kind| kind == "object")
-        && !location.map.contains_key("properties");
+    let is_object = location.map.get("type").is_none_or(|kind| kind == "object");
     let is_schema = value.as_object().is_some_and(|map| {
         let kind = map.get("type").and_then(Value::as_str);
         kind.is_some_and(|kind| keyword::TYPES.contains(&kind)) || map.contains_key("$ref")
     });
-    object_without_properties && is_schema
+    is_object && is_schema
 }
 
 /// Numbers and booleans among the values of a string: in YAML a missing pair of quotes, and `1.10` is 1.1 then (A03).

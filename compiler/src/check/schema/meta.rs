@@ -14,7 +14,7 @@ use crate::diag::{Problem, shown};
 
 /// Every place that the draft's metaschema refuses.
 pub(super) fn problems(root: &Value, walk: &Walk<'_>) -> Vec<Problem> {
-    let mut found = errors(root, walk.draft);
+    let mut found = innermost(root, errors(root, walk.draft), walk);
     for at in &walk.hidden {
         if let Some(location) = walk.locations.get(*at) {
             for (place, message) in errors(location.value, walk.draft) {
@@ -47,6 +47,32 @@ pub(super) fn problems(root: &Value, walk: &Walk<'_>) -> Vec<Problem> {
             }
         })
         .collect()
+}
+
+/// Where a metaschema allows a schema or something else, it refuses the schema as a whole; what is wrong is inside.
+fn innermost(
+    root: &Value,
+    found: BTreeMap<String, String>,
+    walk: &Walk<'_>,
+) -> BTreeMap<String, String> {
+    let mut innermost = BTreeMap::new();
+    let mut open: Vec<(String, String)> = found.into_iter().collect();
+    while let Some((place, message)) = open.pop() {
+        let inner = match root.pointer(&place) {
+            Some(value) if !place.is_empty() && walk.at(&place).is_some() => {
+                errors(value, walk.draft)
+            }
+            _ => BTreeMap::new(),
+        };
+        if inner.is_empty() || inner.contains_key("") {
+            innermost.insert(place, message);
+            continue;
+        }
+        for (below, message) in inner {
+            open.push((format!("{place}{below}"), message));
+        }
+    }
+    innermost
 }
 
 /// Pointer → message.
@@ -82,9 +108,13 @@ fn other_draft(root: &Value, walk: &Walk<'_>, found: &BTreeMap<String, String>) 
                 .filter_map(|at| walk.locations.get(*at))
                 .all(|location| validator(*other).is_valid(location.value))
             && found.keys().all(|place| {
-                keyword_at(place, walk).is_some_and(|(_, keyword)| {
-                    // Old metaschemas say nothing about `$ref` and its like.
-                    !keyword.starts_with('$') && other.is_known_keyword(&keyword)
+                keyword_at(place, walk).is_some_and(|(around, keyword)| {
+                    // Old metaschemas say nothing about `$ref` and its like, nor look below `$defs`.
+                    !keyword.starts_with('$')
+                        && other.is_known_keyword(&keyword)
+                        && root
+                            .pointer(&around)
+                            .is_some_and(|schema| validator(*other).is_valid(schema))
                 })
             })
     })

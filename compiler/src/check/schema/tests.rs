@@ -650,6 +650,21 @@ fn nothing_from_a_schema_can_bring_the_check_down() {
 }
 
 #[test]
+fn what_is_wrong_inside_a_schema_is_placed_inside_it_in_every_draft() {
+    let draft7 = "http://json-schema.org/draft-07/schema#";
+    assert_eq!(
+        found(&json!({"$schema": draft7, "type": "object",
+                      "properties": {"x": {"items": {"items": {"type": "strng"}}}}})),
+        ["schema-invalid /properties/x/items/items/type"]
+    );
+    // Old drafts do not look below `$defs`; that does not make the type one of theirs.
+    assert_eq!(
+        found(&json!({"type": "object", "$defs": {"a": {"type": "strng"}}})),
+        ["schema-invalid /$defs/a/type"]
+    );
+}
+
+#[test]
 fn what_models_refuse_is_a_warning_at_its_place() {
     for (value, expected) in [
         (with(json!({"type": "array"})), vec!["/properties/x"]),

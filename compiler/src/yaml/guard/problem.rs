@@ -82,23 +82,89 @@ impl Guard<'_> {
             .take_while(|c| c.is_whitespace())
             .any(|c| c == '\t')
         {
-            let column = line.chars().take_while(|c| *c != '\t').count() as u32 + 1;
-            let span = Span {
-                line: span.line,
-                column,
-                length: 1,
-            };
-            return self.fatal(
-                &codes::TAB,
-                span,
-                "a tab indents this line; YAML takes spaces",
-            );
+            return self.tab(span.line);
+        }
+        let below = self.line(span.line + 1);
+        if below.trim_start_matches(' ').starts_with('\t') {
+            return self.tab(span.line + 1);
+        }
+        if let Some(finding) = self.not_closed(span).or_else(|| self.no_colon(span)) {
+            return finding;
         }
         self.fatal(
             &codes::SYNTAX,
             span,
             format!("this is not YAML: {}", error.info()),
         )
+    }
+
+    fn tab(&self, line: u32) -> Fatal {
+        let column = self.line(line).chars().take_while(|c| *c != '\t').count() as u32 + 1;
+        let span = Span {
+            line,
+            column,
+            length: 1,
+        };
+        self.fatal(
+            &codes::TAB,
+            span,
+            "a tab indents this line; YAML takes spaces",
+        )
+    }
+
+    /// A bracket above an error that is not indented deeper: the scanner notices it lines too late.
+    fn not_closed(&self, error: Span) -> Option<Fatal> {
+        let opened = self.stack.last()?.span;
+        let bracket = self
+            .line(opened.line)
+            .chars()
+            .nth(opened.column as usize - 1);
+        let bracket = bracket.filter(|c| matches!(c, '[' | '{'))?;
+        let outside = indentation(self.line(error.line)) <= indentation(self.line(opened.line));
+        (error.line > opened.line && outside).then(|| {
+            let opened = Span {
+                length: 1,
+                ..opened
+            };
+            self.fatal(
+                &codes::SYNTAX,
+                opened,
+                format!("this `{bracket}` is not closed before line {}", error.line),
+            )
+        })
+    }
+
+    /// A line among keys that has none: the scanner takes it for a key that goes on, and notices it below.
+    fn no_colon(&self, error: Span) -> Option<Fatal> {
+        let indent = indentation(self.line(error.line));
+        let number = (1..error.line).rev().find(|number| {
+            let line = self.line(*number).trim();
+            !line.is_empty() && !line.starts_with('#')
+        })?;
+        let line = self.line(number);
+        let text = line.trim_start_matches([' ', '-']).trim_end();
+        let same = line.len() - line.trim_start_matches([' ', '-']).len() == indent;
+        let plain = text.starts_with(|c: char| c.is_alphanumeric() || c == '_');
+        if !same || !plain || text.contains(": ") || text.ends_with(':') {
+            return None;
+        }
+        let span = Span {
+            line: number,
+            column: indent as u32 + 1,
+            length: text.chars().count() as u32,
+        };
+        let mut finding = self.fatal(
+            &codes::SYNTAX,
+            span,
+            "this line has no key: a colon and a blank after it are missing",
+        );
+        let parts = text.split_once(':').or_else(|| text.split_once(' '));
+        if let Some((key, value)) = parts {
+            let meant = format!("{key}: {}", value.trim());
+            finding.help = Some(format!("write `{meant}`"));
+            finding.suggestion = Some(meant);
+        }
+        Some(finding)
     }
 
     pub(super) fn fatal(
@@ -109,6 +175,10 @@ impl Guard<'_> {
     ) -> Fatal {
         Box::new(Diagnostic::new(code, place(self.file, span), message))
     }
+}
+
+fn indentation(line: &str) -> usize {
+    line.len() - line.trim_start().len()
 }
 
 /// A key such as `1` or `true`, and what was probably meant by it.
