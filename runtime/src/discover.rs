@@ -172,7 +172,7 @@ fn tells(redactor: &Redactor, tool: &Tool) -> bool {
         terminal_on_success: _,
         origin: _,
     } = tool;
-    redactor.finds(name) || redactor.finds(description) || redactor.finds(&input_schema.to_string())
+    redactor.finds(name) || redactor.finds(description) || redactor.finds(&input_schema.value().to_string())
 }
 
 fn failed(tool: &str, error: CallError) -> DiscoveryError {
