@@ -9,7 +9,6 @@ pub mod discovered;
 pub mod image;
 mod locale;
 pub mod network;
-mod parallel;
 mod place;
 mod quotes;
 pub mod schema;
@@ -20,12 +19,14 @@ pub mod tool;
 mod versions;
 
 use std::collections::{BTreeMap, HashMap};
+use std::num::NonZero;
 
 use camino::Utf8Path;
 
 use crate::diag::codes::agent as codes;
 use crate::diag::{Diagnostic, Place, Severity};
 use crate::model::{Agent, InstanceKey, Origin, Project, Routing, ToolSource};
+use crate::parallel;
 use crate::source::{CapabilityFolder, RootKind, SourceSet};
 use agent::Shared;
 pub use cache::Cache;
@@ -43,8 +44,15 @@ pub struct Checked {
 
 /// Checks a whole source set. All findings of all files come in one run.
 pub fn check(sources: &SourceSet) -> Checked {
+    check_on(parallel::cores(), sources)
+}
+
+/// The same on so many threads. The outcome does not depend on their number.
+pub fn check_on(threads: NonZero<usize>, sources: &SourceSet) -> Checked {
     // Capabilities are most of the work, and independent of each other.
-    let outcomes = parallel::map(&folders(sources), |folder| capability::check(folder));
+    let outcomes = parallel::map(threads, &folders(sources), |folder| {
+        capability::check(folder)
+    });
     whole_project(sources, outcomes)
 }
 

@@ -11,6 +11,7 @@ pub mod diff;
 pub mod lock;
 pub mod model;
 pub mod observed;
+mod parallel;
 pub mod plan;
 pub mod report;
 pub mod resolve;

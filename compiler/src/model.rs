@@ -4,6 +4,7 @@
 
 pub mod agent;
 pub mod capability;
+mod json;
 pub mod locale;
 pub mod schemas;
 pub mod settings;
@@ -13,6 +14,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use camino::Utf8PathBuf;
+pub use json::Json;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -265,7 +267,7 @@ pub struct Tool {
     /// What the model reads.
     pub description: String,
     /// A valid JSON Schema that accepts an object (T3).
-    pub input_schema: serde_json::Value,
+    pub input_schema: Json,
     /// The author's effective recommendation (T1 for static tools; as reported for discovered ones, where `None` means
     /// none was given).
     pub recommended: Option<Policy>,

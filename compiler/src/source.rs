@@ -6,6 +6,8 @@ mod ignore;
 mod reader;
 mod refresh;
 
+use std::num::NonZero;
+
 use camino::{Utf8Path, Utf8PathBuf};
 
 pub(crate) use context::text_hash;
@@ -16,6 +18,7 @@ pub use refresh::refresh;
 
 use crate::diag::Diagnostic;
 use crate::model::ContainerFolder;
+use crate::parallel;
 
 /// Everything that was read below one root, in path order, and what was wrong with reading it.
 #[derive(Debug, Default)]
@@ -113,5 +116,10 @@ impl CapabilityFolder {
 
 /// Reads what [`crate::check::check`] needs below `root`. Never fails: what cannot be read is a finding.
 pub fn read(root: &Utf8Path) -> SourceSet {
-    folder::read(root)
+    read_on(parallel::cores(), root)
+}
+
+/// The same on so many threads. The outcome does not depend on their number.
+pub fn read_on(threads: NonZero<usize>, root: &Utf8Path) -> SourceSet {
+    folder::read(threads, root)
 }

@@ -132,11 +132,11 @@ fn tokens(pointer: &str) -> impl Iterator<Item = Cow<'_, str>> {
 }
 
 /// A key as a JSON pointer's reference token.
-pub fn escape(key: &str) -> String {
+pub fn escape(key: &str) -> Cow<'_, str> {
     if key.contains(['~', '/']) {
-        key.replace('~', "~0").replace('/', "~1")
+        Cow::Owned(key.replace('~', "~0").replace('/', "~1"))
     } else {
-        key.to_owned()
+        Cow::Borrowed(key)
     }
 }
 

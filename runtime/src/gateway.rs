@@ -324,7 +324,7 @@ async fn talk(
     if code != 0 {
         // A role speaks on its error stream. Why it could not even be started the engine says on the other one.
         let words = match message.trim() {
-            "" => String::from_utf8_lossy(&output).trim().to_owned(),
+            "" => String::from_utf8_lossy(&answered).trim().to_owned(),
             words => words.to_owned(),
         };
         return Err(GatewayError::Role {

@@ -18,7 +18,7 @@ mod mutants;
 mod purity;
 mod render;
 mod rules;
-mod sameness;
+mod same;
 mod schemas;
 mod settings;
 mod yaml;

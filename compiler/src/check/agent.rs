@@ -131,10 +131,11 @@ impl Draft<'_> {
             findings: mut mine,
         } = self;
         let mut found = by_id(&own, &mut mine);
+        let mut borrowed = Vec::new();
         if let Some((document, raw)) = &file {
-            let named = named(document, raw, &found, shared, &mut mine);
-            for other in named {
-                let outcome = &shared.outcomes[other];
+            borrowed = named(document, raw, &found, shared, &mut mine);
+            for other in &borrowed {
+                let outcome = &shared.outcomes[*other];
                 found.insert(&outcome.id, outcome);
             }
             steps::check(document, raw, &found, &mut mine);
@@ -144,17 +145,26 @@ impl Draft<'_> {
                 mine.extend(prompt(folder, place));
             }
         }
-        ids.insert(id, found.keys().map(|id| (*id).to_owned()).collect());
         let right = mine
             .iter()
             .all(|finding| finding.severity != Severity::Error);
-        let capabilities: Option<BTreeMap<String, Capability>> = found
-            .values()
-            .map(|outcome| Some((outcome.id.clone(), outcome.capability.clone()?)))
+        ids.insert(id, found.keys().map(|id| (*id).to_owned()).collect());
+        // Shared ones may belong to other agents, too; own ones are moved, of two with the same id none counts.
+        let borrowed: Vec<Option<Capability>> = borrowed
+            .into_iter()
+            .map(|other| shared.outcomes[other].capability.clone())
             .collect();
-        drop(found);
         findings.append(&mut mine);
-        findings.extend(own.into_iter().flat_map(|outcome| outcome.findings));
+        let mut capabilities = Vec::with_capacity(own.len() + borrowed.len());
+        for outcome in own {
+            findings.extend(outcome.findings);
+            capabilities.push(outcome.capability);
+        }
+        let capabilities: Option<BTreeMap<String, Capability>> = capabilities
+            .into_iter()
+            .chain(borrowed)
+            .map(|capability| capability.map(|capability| (capability.id.clone(), capability)))
+            .collect();
         let (document, raw) = file.filter(|_| right)?;
         Some(Agent {
             id: raw.id?,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use camino::Utf8PathBuf;
 
 use super::capability::{self, Outcome};
-use super::parallel;
+use crate::parallel;
 use crate::source::CapabilityFolder;
 
 /// Outcomes of the last check, each with the folder that it came from. A folder is compared as a whole, text by text:
@@ -45,7 +45,9 @@ impl Cache {
             }
         }
         self.fresh = other.len();
-        let fresh = parallel::map(&other, |folder| capability::check(folder));
+        let fresh = parallel::map(parallel::cores(), &other, |folder| {
+            capability::check(folder)
+        });
         for (folder, outcome) in other.into_iter().zip(fresh) {
             self.known
                 .insert(folder.path.clone(), (folder.clone(), outcome));

@@ -205,7 +205,7 @@ impl<'a> Item<'a> {
         Some(Tool {
             name: name?,
             description: description?,
-            input_schema: input_schema?,
+            input_schema: input_schema?.into(),
             recommended,
             terminal_on_success: false,
             origin: None,

@@ -9,6 +9,7 @@ mod keyword;
 mod lint;
 mod meta;
 mod models;
+mod plain;
 mod pointer;
 mod regex;
 mod root;
@@ -51,6 +52,9 @@ pub fn schema(value: &Value) -> Vec<Problem> {
         Ok(size) => size,
         Err(problem) => return vec![problem],
     };
+    if plain::is_right(value) {
+        return Vec::new();
+    }
     if size.nodes > REMEMBERED_NODES_MAX {
         return check(value);
     }
@@ -147,7 +151,9 @@ struct Size {
 impl Size {
     /// Measures, and refuses what is beyond the bounds, with the place where it crosses them.
     fn of(value: &Value) -> Result<Self, Problem> {
-        let mut nodes = 0;
+        const SCALAR: usize = 32;
+        let text = |text: &str| 6 * text.len() + 4;
+        let (mut nodes, mut most) = (0, 0);
         // Explicit, so that depth costs no stack.
         let mut open: Vec<(&Value, usize)> = vec![(value, 1)];
         while let Some((value, depth)) = open.pop() {
@@ -164,13 +170,25 @@ impl Size {
                     format!("the schema is nested more than {DEPTH_MAX} levels deep"),
                 ));
             }
-            match value {
-                Value::Array(items) => open.extend(items.iter().map(|item| (item, depth + 1))),
-                Value::Object(map) => open.extend(map.values().map(|value| (value, depth + 1))),
-                _ => {}
-            }
+            most += match value {
+                Value::Array(items) => {
+                    open.extend(items.iter().map(|item| (item, depth + 1)));
+                    2 + items.len()
+                }
+                Value::Object(map) => {
+                    open.extend(map.values().map(|value| (value, depth + 1)));
+                    2 + map.keys().map(|key| text(key)).sum::<usize>()
+                }
+                Value::String(string) => text(string),
+                Value::Null | Value::Bool(_) | Value::Number(_) => SCALAR,
+            };
         }
-        let bytes = value.to_string().len();
+        // Written out only where it may be too large: escapes make six bytes of one at most.
+        let bytes = if most > BYTES_MAX {
+            value.to_string().len()
+        } else {
+            most
+        };
         if bytes > BYTES_MAX {
             return Err(Problem::new(
                 &codes::SCHEMA_TOO_LARGE,

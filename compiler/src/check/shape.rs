@@ -8,6 +8,8 @@ mod number;
 
 pub(crate) use field::nearest;
 
+use std::fmt::Write as _;
+
 use serde::de::DeserializeOwned;
 use serde_json::Value as Schema;
 use serde_yaml::{Mapping, Value};
@@ -182,7 +184,7 @@ impl Walk<'_> {
         let each = schema.get("items").unwrap_or(&Schema::Bool(true));
         let mut filled = Vec::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {
-            let length = self.push(&index.to_string());
+            let length = self.push_index(index);
             filled.push(self.value(item, each, outer).unwrap_or(Value::Null));
             self.pointer.truncate(length);
         }
@@ -414,11 +416,19 @@ impl Walk<'_> {
         self.document.place(&self.pointer)
     }
 
-    /// Goes down a step; gives the length to go back to.
+    /// Goes down to a field; gives the length to go back to.
     fn push(&mut self, key: &str) -> usize {
         let length = self.pointer.len();
         self.pointer.push('/');
         self.pointer.push_str(&escape(key));
+        length
+    }
+
+    /// The same for an item of a list.
+    fn push_index(&mut self, index: usize) -> usize {
+        let length = self.pointer.len();
+        // Writing to a text cannot fail.
+        let _ = write!(self.pointer, "/{index}");
         length
     }
 }

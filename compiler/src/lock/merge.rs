@@ -336,7 +336,7 @@ fn locked(tool: &Tool) -> LockedTool {
         policy_origin: PolicyOrigin::Default,
         recommended: *recommended,
         description: description.clone(),
-        input_schema: input_schema.clone(),
+        input_schema: input_schema.value(),
         terminal_on_success: *terminal_on_success,
     }
 }

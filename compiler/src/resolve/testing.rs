@@ -299,7 +299,7 @@ pub(crate) fn tool(name: &str, recommended: Option<Policy>) -> Tool {
     Tool {
         name: name.to_owned(),
         description: format!("does {name}"),
-        input_schema: json!({"type": "object"}),
+        input_schema: json!({"type": "object"}).into(),
         recommended,
         terminal_on_success: false,
         origin: Some(origin("manifest.yaml")),

@@ -47,7 +47,7 @@ fn written(tool: &Tool, over: Option<Policy>) -> PlannedTool {
     };
     PlannedTool {
         description: tool.description.clone(),
-        input_schema: tool.input_schema.clone(),
+        input_schema: tool.input_schema.value(),
         policy,
         policy_origin,
         terminal_on_success: tool.terminal_on_success,

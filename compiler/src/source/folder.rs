@@ -1,13 +1,16 @@
 //! The layout of a project, an agent, a capability (section 1).
 
+use std::num::NonZero;
+
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::context::{self, ContextError, ContextFile};
-use super::reader::{Item, Reader, whole};
+use super::reader::{Item, Reader, Root, whole};
 use super::{AgentFolder, CapabilityFolder, RootKind, SourceFile, SourceSet};
 use crate::diag::Diagnostic;
 use crate::diag::codes::layout as codes;
 use crate::model::ContainerFolder;
+use crate::parallel;
 
 const AGENTS: &str = "agents";
 const CAPABILITIES: &str = "capabilities";
@@ -18,12 +21,12 @@ const SETTINGS: &str = "selu.toml";
 const DOCKERFILE: &str = "Dockerfile";
 const I18N: &str = "i18n";
 
-pub(super) fn read(root: &Utf8Path) -> SourceSet {
+pub(super) fn read(threads: NonZero<usize>, root: &Utf8Path) -> SourceSet {
     let mut set = SourceSet {
         root: root.to_owned(),
         ..SourceSet::default()
     };
-    let Some(mut reader) = Reader::new(root) else {
+    let Some(at) = Root::new(root) else {
         set.findings.push(Diagnostic::new(
             &codes::NO_PROJECT,
             whole(Utf8Path::new("")),
@@ -31,6 +34,7 @@ pub(super) fn read(root: &Utf8Path) -> SourceSet {
         ));
         return set;
     };
+    let mut reader = Reader::new(&at);
     set.kind = root_kind(&mut reader);
     let top = Utf8Path::new("");
     if set.kind.is_some()
@@ -42,11 +46,10 @@ pub(super) fn read(root: &Utf8Path) -> SourceSet {
     match set.kind {
         None => {}
         Some(RootKind::Project) => {
-            set.agents = folders(&mut reader, AGENTS)
-                .into_iter()
-                .map(|path| agent(&mut reader, path))
-                .collect();
-            set.capabilities = capabilities(&mut reader, top);
+            let agents = folders(&mut reader, AGENTS);
+            let own = many(threads, &mut reader, &agents, agent);
+            let shared = folders(&mut reader, CAPABILITIES);
+            (set.agents, set.capabilities) = capabilities(threads, &mut reader, own, shared);
             if set.agents.is_empty() && reader.findings.is_empty() {
                 reader.finding(
                     &codes::NO_AGENTS,
@@ -55,10 +58,12 @@ pub(super) fn read(root: &Utf8Path) -> SourceSet {
                 );
             }
         }
-        Some(RootKind::Agent) => set.agents.push(agent(&mut reader, Utf8PathBuf::new())),
+        Some(RootKind::Agent) => {
+            let own = vec![agent(&mut reader, top)];
+            (set.agents, _) = capabilities(threads, &mut reader, own, Vec::new());
+        }
         Some(RootKind::Capability) => {
-            set.capabilities
-                .push(capability(&mut reader, Utf8PathBuf::new()));
+            set.capabilities.push(capability(&mut reader, top));
         }
     }
     set.findings = reader.findings;
@@ -66,7 +71,7 @@ pub(super) fn read(root: &Utf8Path) -> SourceSet {
 }
 
 /// L1. A directory that is several things at once is a finding, and is read as the first of them.
-fn root_kind(reader: &mut Reader) -> Option<RootKind> {
+fn root_kind(reader: &mut Reader<'_>) -> Option<RootKind> {
     let (agents, settings) = (reader.exists(AGENTS), reader.exists(SETTINGS));
     let (agent, manifest) = (reader.exists(AGENT), reader.exists(MANIFEST));
     let kind = match (agents, agent, manifest) {
@@ -109,7 +114,7 @@ fn root_kind(reader: &mut Reader) -> Option<RootKind> {
 }
 
 /// The folders of `agents/` or of a `capabilities/`. YAML files that lie there are not read, which is said.
-fn folders(reader: &mut Reader, parent: impl AsRef<Utf8Path>) -> Vec<Utf8PathBuf> {
+fn folders(reader: &mut Reader<'_>, parent: impl AsRef<Utf8Path>) -> Vec<Utf8PathBuf> {
     let parent = parent.as_ref();
     if !reader.exists(parent.as_str()) {
         return Vec::new();
@@ -139,32 +144,55 @@ fn folders(reader: &mut Reader, parent: impl AsRef<Utf8Path>) -> Vec<Utf8PathBuf
     folders
 }
 
-fn agent(reader: &mut Reader, path: Utf8PathBuf) -> AgentFolder {
-    let items = reader.list(&path);
-    let agent = required(reader, &path, &items, AGENT);
-    let prompts = prompts(reader, &path, &items, "agent");
+/// The same for many folders, on several threads; findings in the order of the folders.
+fn many<R: Send>(
+    threads: NonZero<usize>,
+    reader: &mut Reader<'_>,
+    paths: &[Utf8PathBuf],
+    read: impl Fn(&mut Reader<'_>, &Utf8Path) -> R + Sync,
+) -> Vec<R> {
+    let at = reader.at();
+    let read = parallel::map(threads, paths, |path| {
+        let mut reader = Reader::new(at);
+        let read = read(&mut reader, path);
+        (read, reader.findings)
+    });
+    read.into_iter()
+        .map(|(read, findings)| {
+            reader.findings.extend(findings);
+            read
+        })
+        .collect()
+}
+
+/// An agent without its own capabilities, and where those are.
+fn agent(reader: &mut Reader<'_>, path: &Utf8Path) -> (AgentFolder, Vec<Utf8PathBuf>) {
+    let items = reader.list(path);
+    let agent = required(reader, path, &items, AGENT);
+    let prompts = prompts(reader, path, &items, "agent");
     let locales = if items.iter().any(|item| item.name == I18N) {
         locales(reader, &path.join(I18N))
     } else {
         Vec::new()
     };
     // A link that leads astray is not among the items, and was reported with them.
-    let capabilities = if items.iter().any(|item| item.name == CAPABILITIES) {
-        capabilities(reader, &path)
+    let own = if items.iter().any(|item| item.name == CAPABILITIES) {
+        folders(reader, path.join(CAPABILITIES))
     } else {
         Vec::new()
     };
-    AgentFolder {
-        path,
+    let agent = AgentFolder {
+        path: path.to_owned(),
         agent,
         prompts,
         locales,
-        capabilities,
-    }
+        capabilities: Vec::new(),
+    };
+    (agent, own)
 }
 
 /// `i18n/<locale>.yaml`.
-fn locales(reader: &mut Reader, folder: &Utf8Path) -> Vec<SourceFile> {
+fn locales(reader: &mut Reader<'_>, folder: &Utf8Path) -> Vec<SourceFile> {
     if reader.is_folder(folder) != Some(true) {
         let message = "a file stands where a folder is expected";
         reader.finding(&codes::NOT_A_FILE, folder, message);
@@ -183,20 +211,39 @@ fn locales(reader: &mut Reader, folder: &Utf8Path) -> Vec<SourceFile> {
     files
 }
 
-fn capabilities(reader: &mut Reader, parent: &Utf8Path) -> Vec<CapabilityFolder> {
-    folders(reader, parent.join(CAPABILITIES))
+/// Reads all capabilities at once, so that threads have work whether there are many agents or one: the agents' own, which
+/// they get, and shared ones.
+fn capabilities(
+    threads: NonZero<usize>,
+    reader: &mut Reader<'_>,
+    own: Vec<(AgentFolder, Vec<Utf8PathBuf>)>,
+    shared: Vec<Utf8PathBuf>,
+) -> (Vec<AgentFolder>, Vec<CapabilityFolder>) {
+    let mut paths = Vec::new();
+    let mut agents = Vec::with_capacity(own.len());
+    for (agent, own) in own {
+        agents.push((agent, own.len()));
+        paths.extend(own);
+    }
+    paths.extend(shared);
+    let mut read = many(threads, reader, &paths, capability).into_iter();
+    let agents = agents
         .into_iter()
-        .map(|path| capability(reader, path))
-        .collect()
+        .map(|(mut agent, count)| {
+            agent.capabilities = read.by_ref().take(count).collect();
+            agent
+        })
+        .collect();
+    (agents, read.collect())
 }
 
-fn capability(reader: &mut Reader, path: Utf8PathBuf) -> CapabilityFolder {
-    let items = reader.list(&path);
-    let manifest = required(reader, &path, &items, MANIFEST);
-    let prompts = prompts(reader, &path, &items, "prompt");
-    let (container, builds) = container(reader, &path, &items).unzip();
+fn capability(reader: &mut Reader<'_>, path: &Utf8Path) -> CapabilityFolder {
+    let items = reader.list(path);
+    let manifest = required(reader, path, &items, MANIFEST);
+    let prompts = prompts(reader, path, &items, "prompt");
+    let (container, builds) = container(reader, path, &items).unzip();
     CapabilityFolder {
-        path,
+        path: path.to_owned(),
         manifest,
         prompts,
         container,
@@ -206,7 +253,7 @@ fn capability(reader: &mut Reader, path: Utf8PathBuf) -> CapabilityFolder {
 
 /// The file that makes a folder an agent or a capability.
 fn required(
-    reader: &mut Reader,
+    reader: &mut Reader<'_>,
     folder: &Utf8Path,
     items: &[Item],
     name: &'static str,
@@ -235,7 +282,12 @@ fn required(
 }
 
 /// `stem.md` and `stem.<locale>.md`.
-fn prompts(reader: &mut Reader, folder: &Utf8Path, items: &[Item], stem: &str) -> Vec<SourceFile> {
+fn prompts(
+    reader: &mut Reader<'_>,
+    folder: &Utf8Path,
+    items: &[Item],
+    stem: &str,
+) -> Vec<SourceFile> {
     items
         .iter()
         .filter(|item| context::is_prompt(&item.name, stem))
@@ -245,7 +297,7 @@ fn prompts(reader: &mut Reader, folder: &Utf8Path, items: &[Item], stem: &str) -
 
 /// What builds the image: `container/`, else the capability's own folder if a Dockerfile lies in it.
 fn container(
-    reader: &mut Reader,
+    reader: &mut Reader<'_>,
     folder: &Utf8Path,
     items: &[Item],
 ) -> Option<(ContainerFolder, Vec<SourceFile>)> {
@@ -285,7 +337,7 @@ fn container(
 
 /// Those files of a build context that say which packages go into the image.
 pub(super) fn builds(
-    reader: &mut Reader,
+    reader: &mut Reader<'_>,
     folder: &Utf8Path,
     files: &[ContextFile],
 ) -> Vec<SourceFile> {

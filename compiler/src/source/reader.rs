@@ -20,11 +20,19 @@ const O_NONBLOCK: i32 = if cfg!(target_os = "linux") {
     0x4
 };
 
-/// Reads below one root.
-pub(super) struct Reader {
+/// What some editors put before UTF-8.
+const BOM: &[u8] = b"\xef\xbb\xbf";
+
+/// Where a reader reads.
+pub(super) struct Root {
     root: Utf8PathBuf,
     /// Where links must stay.
     real_root: PathBuf,
+}
+
+/// Reads below one root. Each thread has its own.
+pub(super) struct Reader<'a> {
+    at: &'a Root,
     pub(super) findings: Vec<Diagnostic>,
 }
 
@@ -34,20 +42,28 @@ pub(super) struct Item {
     pub(super) is_folder: bool,
 }
 
-impl Reader {
-    /// `None` if the root is no readable directory.
+impl Root {
+    /// `None` if it is no readable directory.
     pub(super) fn new(root: &Utf8Path) -> Option<Self> {
         let real_root = fs::canonicalize(root).ok()?;
         real_root.is_dir().then(|| Self {
             root: root.to_owned(),
             real_root,
-            findings: Vec::new(),
         })
+    }
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(at: &'a Root) -> Self {
+        Self {
+            at,
+            findings: Vec::new(),
+        }
     }
 
     /// What is in a folder, sorted by name, without what L4 skips.
     pub(super) fn list(&mut self, folder: &Utf8Path) -> Vec<Item> {
-        let full = self.root.join(folder);
+        let full = self.at.root.join(folder);
         let entries = match fs::read_dir(&full) {
             Ok(entries) => entries,
             Err(error) => {
@@ -78,8 +94,12 @@ impl Reader {
             if is_skipped(&name) {
                 continue;
             }
-            let path = folder.join(&name);
-            if let Some(is_folder) = self.is_folder(&path) {
+            // Most systems say the kind with the name; only links need a closer look.
+            let is_folder = match entry.file_type() {
+                Ok(kind) if !kind.is_symlink() => Some(kind.is_dir()),
+                _ => self.is_folder(&folder.join(&name)),
+            };
+            if let Some(is_folder) = is_folder {
                 items.push(Item { name, is_folder });
             }
         }
@@ -90,7 +110,7 @@ impl Reader {
     /// Whether something that exists is a folder, links followed; `None` with a finding if it is a link that leads
     /// astray.
     pub(super) fn is_folder(&mut self, path: &Utf8Path) -> Option<bool> {
-        let kind = match fs::symlink_metadata(self.root.join(path)) {
+        let kind = match fs::symlink_metadata(self.at.root.join(path)) {
             Ok(metadata) => metadata.file_type(),
             Err(error) => {
                 self.unreadable(path, &error);
@@ -100,7 +120,7 @@ impl Reader {
         if !kind.is_symlink() {
             return Some(kind.is_dir());
         }
-        let Ok(target) = fs::canonicalize(self.root.join(path)) else {
+        let Ok(target) = fs::canonicalize(self.at.root.join(path)) else {
             self.finding(
                 &codes::BAD_LINK,
                 path,
@@ -108,7 +128,7 @@ impl Reader {
             );
             return None;
         };
-        if !target.starts_with(&self.real_root) {
+        if !target.starts_with(&self.at.real_root) {
             self.finding(
                 &codes::BAD_LINK,
                 path,
@@ -118,7 +138,7 @@ impl Reader {
         }
         let is_folder = target.is_dir();
         let parent = path.parent().unwrap_or(Utf8Path::new(""));
-        let real_parent = fs::canonicalize(self.root.join(parent)).unwrap_or_default();
+        let real_parent = fs::canonicalize(self.at.root.join(parent)).unwrap_or_default();
         if is_folder && real_parent.starts_with(&target) {
             self.finding(
                 &codes::BAD_LINK,
@@ -132,20 +152,22 @@ impl Reader {
 
     /// A text file without BOM and with LF line ends; `None` with a finding if it cannot be had.
     pub(super) fn text(&mut self, path: &Utf8Path) -> Option<SourceFile> {
-        let bytes = self.bytes(path)?;
-        let body = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
-        let text = match std::str::from_utf8(body) {
+        let mut bytes = self.bytes(path)?;
+        if bytes.starts_with(BOM) {
+            bytes.drain(..BOM.len());
+        }
+        let mut text = match String::from_utf8(bytes) {
             Ok(text) => text,
             Err(error) => {
-                self.not_utf8(path, body, error.valid_up_to());
+                self.not_utf8(path, error.as_bytes(), error.utf8_error().valid_up_to());
                 return None;
             }
         };
-        let text = if text.contains('\r') {
-            text.replace("\r\n", "\n")
-        } else {
-            text.to_owned()
-        };
+        if text.contains('\r') {
+            text = text.replace("\r\n", "\n");
+        }
+        // It is kept as long as the findings: without the room that reading left.
+        text.shrink_to_fit();
         Some(SourceFile {
             path: path.to_owned(),
             text,
@@ -153,7 +175,7 @@ impl Reader {
     }
 
     fn bytes(&mut self, path: &Utf8Path) -> Option<Vec<u8>> {
-        let full = self.root.join(path);
+        let full = self.at.root.join(path);
         // What is asked and what is read is the opened file, whatever is put in its place meanwhile. A pipe opens at
         // once in this way, without a writer.
         let opened = fs::OpenOptions::new()
@@ -214,7 +236,7 @@ impl Reader {
             |found: &fs::Metadata| (found.dev(), found.ino()) == (opened.dev(), opened.ino());
         match fs::symlink_metadata(full) {
             Ok(found) if found.is_symlink() => fs::canonicalize(full).is_ok_and(|target| {
-                target.starts_with(&self.real_root)
+                target.starts_with(&self.at.real_root)
                     && fs::symlink_metadata(target).is_ok_and(|found| same(&found))
             }),
             Ok(found) => same(&found),
@@ -278,21 +300,27 @@ impl Reader {
 
     /// Whether something of that name exists, whatever it is.
     pub(super) fn exists(&self, path: &str) -> bool {
-        fs::symlink_metadata(self.root.join(path)).is_ok()
+        fs::symlink_metadata(self.at.root.join(path)).is_ok()
     }
 
     /// A project that the root is a part of: people often stand in one of its folders.
     pub(super) fn project_above(&self) -> Option<String> {
-        self.real_root
+        self.at
+            .real_root
             .ancestors()
             .skip(1)
             .find(|folder| folder.join("selu.toml").is_file() || folder.join("agents").is_dir())
             .map(|folder| folder.display().to_string())
     }
 
+    /// For another reader of the same root.
+    pub(super) fn at(&self) -> &'a Root {
+        self.at
+    }
+
     /// The root as it was given.
     pub(super) fn root(&self) -> &Utf8Path {
-        &self.root
+        &self.at.root
     }
 }
 

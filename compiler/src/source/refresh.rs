@@ -2,7 +2,7 @@
 
 use camino::Utf8Path;
 
-use super::reader::Reader;
+use super::reader::{Reader, Root};
 use super::{CapabilityFolder, SourceFile, SourceSet, container_files, folder, folder_hash};
 
 /// Reads again what is at `path` (relative to the root), a file that only changed its content. `false`, with the set as
@@ -18,9 +18,10 @@ pub fn refresh(set: &mut SourceSet, path: &Utf8Path) -> bool {
     }
     let root = set.root.clone();
     if let Some(file) = file(set, path) {
-        let Some(mut reader) = Reader::new(&root) else {
+        let Some(at) = Root::new(&root) else {
             return false;
         };
+        let mut reader = Reader::new(&at);
         return match reader.text(path) {
             Some(read) if reader.findings.is_empty() => {
                 *file = read;
@@ -42,7 +43,8 @@ pub fn refresh(set: &mut SourceSet, path: &Utf8Path) -> bool {
 fn context(root: &Utf8Path, capability: &mut CapabilityFolder) -> Option<()> {
     let container = capability.container.as_mut()?;
     let files = container_files(root, &container.path).ok()?;
-    let mut reader = Reader::new(root)?;
+    let at = Root::new(root)?;
+    let mut reader = Reader::new(&at);
     let builds = folder::builds(&mut reader, &container.path, &files);
     if !reader.findings.is_empty() {
         return None;

@@ -2,6 +2,7 @@
 
 mod problem;
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 
 use camino::Utf8Path;
@@ -27,7 +28,8 @@ const BYTES_PER_NODE: usize = 256;
 pub(super) fn read(file: &Utf8Path, text: &str) -> (Option<Node>, Vec<Diagnostic>) {
     let mut guard = Guard {
         file,
-        lines: text.lines().collect(),
+        text,
+        lines: OnceCell::new(),
         findings: Vec::new(),
         anchors: HashMap::new(),
         stack: Vec::new(),
@@ -50,7 +52,9 @@ type Fatal = Box<Diagnostic>;
 
 struct Guard<'a> {
     file: &'a Utf8Path,
-    lines: Vec<&'a str>,
+    text: &'a str,
+    /// Of `text`; split where one is asked for, which is seldom.
+    lines: OnceCell<Vec<&'a str>>,
     findings: Vec<Diagnostic>,
     anchors: HashMap<usize, Built>,
     stack: Vec<Frame>,
@@ -80,8 +84,7 @@ enum Content {
     List(Vec<Node>),
     Map {
         entries: Vec<Entry>,
-        /// Key → place of the first one.
-        seen: HashMap<String, Span>,
+        seen: Seen,
         key: Option<Key>,
         /// Values of `<<`, in order.
         merges: Vec<Node>,
@@ -163,7 +166,7 @@ impl<'a> Guard<'a> {
                     anchor,
                     Content::Map {
                         entries: Vec::new(),
-                        seen: HashMap::new(),
+                        seen: Seen::default(),
                         key: None,
                         merges: Vec::new(),
                     },
@@ -270,7 +273,6 @@ impl<'a> Guard<'a> {
 
     /// Adds a key with its value to the innermost map.
     fn entry(&mut self, key: Key, value: Node) {
-        let path = self.path(Some(&key.text));
         let Some(Frame {
             content:
                 Content::Map {
@@ -284,53 +286,52 @@ impl<'a> Guard<'a> {
         else {
             return;
         };
-        let mut finding: Option<Diagnostic> = None;
-        if let Some(first) = seen.get(&key.text) {
-            finding = Some(
-                Diagnostic::new(
-                    &codes::DUPLICATE_KEY,
-                    place(self.file, key.span),
-                    format!(
-                        "the key `{}` is written twice in the same mapping",
-                        key.text
-                    ),
-                )
-                .related(place(self.file, *first), "first written here"),
-            );
+        let mut finding: Option<(Diagnostic, String)> = None;
+        let first = seen.get(entries, &key.text);
+        if let Some(first) = first {
+            let duplicate = Diagnostic::new(
+                &codes::DUPLICATE_KEY,
+                place(self.file, key.span),
+                format!(
+                    "the key `{}` is written twice in the same mapping",
+                    key.text
+                ),
+            )
+            .related(place(self.file, first), "first written here");
+            finding = Some((duplicate, key.text));
+        } else if key.merge {
+            seen.merge = Some(key.span);
+            match value.data {
+                Data::Map(_) => merges.push(value),
+                Data::List(items) if items.iter().all(|item| matches!(item.data, Data::Map(_))) => {
+                    merges.extend(items);
+                }
+                _ => {
+                    let bad = Diagnostic::new(
+                        &codes::BAD_MERGE,
+                        place(self.file, value.span),
+                        "a merge key `<<` takes a mapping or a list of mappings",
+                    )
+                    .help("name an anchor of a mapping: `<<: *defaults`");
+                    finding = Some((bad, key.text));
+                }
+            }
         } else {
-            seen.insert(key.text.clone(), key.span);
-            if key.merge {
-                match value.data {
-                    Data::Map(_) => merges.push(value),
-                    Data::List(items)
-                        if items.iter().all(|item| matches!(item.data, Data::Map(_))) =>
-                    {
-                        merges.extend(items);
-                    }
-                    _ => {
-                        finding = Some(
-                            Diagnostic::new(
-                                &codes::BAD_MERGE,
-                                place(self.file, value.span),
-                                "a merge key `<<` takes a mapping or a list of mappings",
-                            )
-                            .help("name an anchor of a mapping: `<<: *defaults`"),
-                        );
-                    }
-                }
-            } else {
-                if key.kind != Kind::String {
-                    finding = Some(key_not_string(self.file, &key, &value, entries.last()));
-                }
-                entries.push(Entry {
+            if key.kind != Kind::String {
+                let bad = key_not_string(self.file, &key, &value, entries.last());
+                finding = Some((bad, key.text.clone()));
+            }
+            seen.push(
+                entries,
+                Entry {
                     key: key.text,
                     key_span: key.span,
                     value,
-                });
-            }
+                },
+            );
         }
-        if let Some(mut finding) = finding {
-            finding.place.path = path;
+        if let Some((mut finding, key)) = finding {
+            finding.place.path = self.path(Some(&key));
             self.findings.push(finding);
         }
     }
@@ -436,6 +437,7 @@ impl<'a> Guard<'a> {
 
     fn line(&self, line: u32) -> &'a str {
         self.lines
+            .get_or_init(|| self.text.lines().collect())
             .get((line as usize).saturating_sub(1))
             .copied()
             .unwrap_or_default()
@@ -493,17 +495,53 @@ fn place(file: &Utf8Path, span: Span) -> Place {
     }
 }
 
+/// The keys that a mapping has so far. Those of a small one are looked through, which is faster than hashing them.
+#[derive(Default)]
+struct Seen {
+    /// Key → its position among the entries; of a mapping with more than [`SMALL`] of them.
+    index: HashMap<String, usize>,
+    /// Where `<<` is written, which is no entry.
+    merge: Option<Span>,
+}
+
+/// Up to this many entries are looked through one by one.
+const SMALL: usize = 16;
+
+impl Seen {
+    /// Where a key was first written.
+    fn get(&self, entries: &[Entry], key: &str) -> Option<Span> {
+        let entry = if self.index.is_empty() {
+            entries.iter().find(|entry| entry.key == key)
+        } else {
+            self.index.get(key).and_then(|at| entries.get(*at))
+        };
+        entry
+            .map(|entry| entry.key_span)
+            .or(self.merge.filter(|_| key == "<<"))
+    }
+
+    /// Adds an entry whose key is new.
+    fn push(&mut self, entries: &mut Vec<Entry>, entry: Entry) {
+        if entries.len() >= SMALL {
+            if self.index.is_empty() {
+                let keys = entries.iter().map(|entry| entry.key.clone());
+                self.index.extend(keys.zip(0..));
+            }
+            self.index.insert(entry.key.clone(), entries.len());
+        }
+        entries.push(entry);
+    }
+}
+
 /// Own keys win over merged ones, earlier sources over later ones.
-fn merge(mut entries: Vec<Entry>, seen: HashMap<String, Span>, merges: Vec<Node>) -> Vec<Entry> {
-    let mut seen = seen;
+fn merge(mut entries: Vec<Entry>, mut seen: Seen, merges: Vec<Node>) -> Vec<Entry> {
     for source in merges {
         let Data::Map(merged) = source.data else {
             continue;
         };
         for entry in merged.into_entries() {
-            if let std::collections::hash_map::Entry::Vacant(slot) = seen.entry(entry.key.clone()) {
-                slot.insert(entry.key_span);
-                entries.push(entry);
+            if seen.get(&entries, &entry.key).is_none() {
+                seen.push(&mut entries, entry);
             }
         }
     }

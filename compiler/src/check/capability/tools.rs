@@ -120,7 +120,7 @@ impl Check<'_> {
         Some(Tool {
             name: raw.name?,
             description: raw.description?,
-            input_schema: raw.input_schema?,
+            input_schema: raw.input_schema?.into(),
             recommended,
             terminal_on_success: self.or(
                 &at("terminal_on_success"),

@@ -25,7 +25,7 @@ impl Walk<'_> {
             Data::List(items) => {
                 let mut filled = Vec::with_capacity(items.len());
                 for (index, item) in items.iter().enumerate() {
-                    let length = self.push(&index.to_string());
+                    let length = self.push_index(index);
                     filled.push(self.part(item));
                     self.pointer.truncate(length);
                 }

@@ -13,7 +13,7 @@ fn tool(name: &str, recommended: Option<Policy>) -> Tool {
     Tool {
         name: name.to_owned(),
         description: format!("Does {name}"),
-        input_schema: json!({"type": "object"}),
+        input_schema: json!({"type": "object"}).into(),
         recommended,
         terminal_on_success: false,
         origin: None,
@@ -133,7 +133,7 @@ fn a_changed_tool_keeps_its_policy_and_gets_its_definition_d3() {
     let first = merge(None, found([tool("a", Some(Policy::Ask))]));
     let mut changed = tool("a", Some(Policy::Allow));
     changed.description = "Does more".to_owned();
-    changed.input_schema = json!({"type": "object", "properties": {"x": {}}});
+    changed.input_schema = json!({"type": "object", "properties": {"x": {}}}).into();
     let merged = merge(Some(&first.lock), found([changed]));
     assert_eq!(
         policies(&merged),

@@ -19,7 +19,8 @@ fn sample() -> Lock {
                 "path": {"type": "string", "description": "it's '''' ''' \u{200b}\u{1}\u{7f} \u{e0041} ü"},
                 "size": {"type": "integer", "maximum": u64::MAX, "minimum": i64::MIN, "default": 1.0, "x": []}
             }
-        }),
+        })
+        .into(),
         recommended: Some(Policy::Allow),
         terminal_on_success: false,
         origin: None,
