@@ -19,7 +19,6 @@ mod purity;
 mod render;
 mod rules;
 mod same;
-mod sameness;
 mod schemas;
 mod settings;
 mod yaml;

@@ -13,15 +13,15 @@ use crate::diag::{Code, Diagnostic, Place};
 use crate::model::Origin;
 use crate::yaml::MAX_BYTES;
 
-/// What some editors put before UTF-8.
-const BOM: &[u8] = b"\xef\xbb\xbf";
-
 /// Opening a pipe does not wait for a writer.
 const O_NONBLOCK: i32 = if cfg!(target_os = "linux") {
     0o4000
 } else {
     0x4
 };
+
+/// What some editors put before UTF-8.
+const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// Where a reader reads.
 pub(super) struct Root {

@@ -121,29 +121,32 @@ fn a06_duplicates_in_schemas_are_found_too() {
 }
 
 #[test]
-fn a07_a_byte_order_mark_changes_nothing() {
+fn a07_byte_order_marks_and_line_ends_of_windows_change_nothing() {
     let files = [
         ("selu.toml", "[project]\nname = \"demo\"\n"),
         ("agents/a/agent.yaml", "id: a\nname: A\n"),
         ("agents/a/agent.md", "Help.\n"),
         (
             "agents/a/capabilities/w/manifest.yaml",
-            "---\nid: w\nimage: a/b:1\n",
+            "---\nid: w\nimage: a/b:1\nnetwork:\n  mode: any\nx-text: |\n  one\n  two\n",
         ),
         ("agents/a/capabilities/w/prompt.md", "Ask.\n"),
     ];
     let plain = Fixture::new(files).check();
-    let marked = Fixture::new([]);
-    for (path, content) in files {
-        marked.write(path, format!("\u{FEFF}{content}").as_bytes());
+    assert!(plain.project.is_some() && !plain.diagnostics.is_empty());
+    for line_end in ["\n", "\r\n"] {
+        let marked = Fixture::new([]);
+        for (path, content) in files {
+            let content = content.replace('\n', line_end);
+            marked.write(path, format!("\u{FEFF}{content}").as_bytes());
+        }
+        let marked = marked.check();
+        assert_eq!(marked.diagnostics, plain.diagnostics);
+        assert_eq!(
+            format!("{:?}", marked.project),
+            format!("{:?}", plain.project)
+        );
     }
-    let marked = marked.check();
-    assert_eq!(marked.diagnostics, plain.diagnostics);
-    assert!(plain.project.is_some());
-    assert_eq!(
-        format!("{:?}", marked.project),
-        format!("{:?}", plain.project)
-    );
 }
 
 #[test]
