@@ -11,6 +11,7 @@ use selu_compiler::diag::Problem;
 use selu_compiler::model::{Credential, InstanceKey};
 use serde_json::Map;
 
+use crate::apply::chain;
 use crate::invoke::{Call, CallError, Client};
 use crate::secrets::{MissingCredentials, Secrets};
 
@@ -65,6 +66,14 @@ pub enum DiscoveryError {
         /// Why.
         source: CallError,
     },
+    /// Both attempts failed, each in another way (D2): the first says what happened, the second may only meet what it left.
+    #[error("{first}; and once more: {second}")]
+    Twice {
+        /// The first, with its sources.
+        first: String,
+        /// The second, with its sources.
+        second: String,
+    },
     /// The result breaks D1.
     #[error("the discovery tool `{tool}` gave a result that can't be used:{}", lines(.problems))]
     Result {
@@ -73,6 +82,16 @@ pub enum DiscoveryError {
         /// Every problem.
         problems: Vec<Problem>,
     },
+}
+
+impl DiscoveryError {
+    /// Whether the container's state and log may say more than the error itself.
+    pub(crate) fn may_be_explained_by_the_container(&self) -> bool {
+        match self {
+            Self::Container(_) | Self::Call { .. } | Self::Twice { .. } => true,
+            Self::Credentials(_) | Self::NoDiscoveryTool { .. } | Self::Result { .. } => false,
+        }
+    }
 }
 
 fn lines(problems: &[Problem]) -> String {
@@ -132,13 +151,21 @@ pub async fn discover(
         Ok(discovered) => discovered,
         Err(first) => {
             tracing::info!(instance = %wanted.instance, "discovery failed once, trying again: {first}");
-            attempt(1).await?
+            attempt(1).await.map_err(|second| both(&first, second))?
         }
     };
     Ok(Found {
         discovered,
         credentials_present: config.names(),
     })
+}
+
+fn both(first: &DiscoveryError, second: DiscoveryError) -> DiscoveryError {
+    let texts = (chain(first), chain(&second));
+    match texts {
+        (first, second) if first != second => DiscoveryError::Twice { first, second },
+        _ => second,
+    }
 }
 
 fn failed(tool: &str, error: CallError) -> DiscoveryError {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use selu_compiler::observed::{Observed, ObservedNetwork};
+use selu_compiler::observed::Observed;
 use selu_compiler::plan::label;
 
 use super::GRACE;
@@ -96,14 +96,7 @@ pub async fn destroy(
         if report.skip(stop, &what) {
             continue;
         }
-        let strangers = match observed.networks.get(name) {
-            Some(ObservedNetwork { attached, .. }) => attached
-                .iter()
-                .filter(|name| !observed.containers.contains_key(*name))
-                .cloned()
-                .collect(),
-            None => Vec::new(),
-        };
+        let strangers = strangers(observed, name);
         report.note(what, engine.remove_network(name).await, &strangers);
     }
     for (name, purpose) in &removal.volumes {
@@ -116,13 +109,25 @@ pub async fn destroy(
     report
 }
 
-/// Takes the gateway's image away, once no container of ours uses it any more.
+/// Containers in a network of ours that are not ours.
+pub(super) fn strangers(observed: &Observed, network: &str) -> Vec<String> {
+    let attached = observed.networks.get(network).map(|one| &one.attached);
+    attached
+        .into_iter()
+        .flatten()
+        .filter(|name| !observed.containers.contains_key(*name))
+        .cloned()
+        .collect()
+}
+
+/// Takes the gateway's image away, once no container of ours uses it any more; says whether it is gone. Whoever took the
+/// hold meanwhile keeps it.
 pub async fn remove_gateway_image(engine: &dyn Engine, tag: &str) -> Result<bool, EngineError> {
     if engine.image(tag).await?.is_none() {
         return Ok(false);
     }
     engine.remove_image(tag).await?;
-    Ok(true)
+    Ok(engine.image(tag).await?.is_none())
 }
 
 impl Destroyed {

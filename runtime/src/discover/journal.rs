@@ -13,6 +13,9 @@ use serde::{Deserialize, Serialize};
 /// The folder of what belongs to one working copy and is never committed.
 const FOLDER: &str = ".selu";
 
+/// The one version of the journal so far.
+const VERSION: u32 = 1;
+
 /// Why the journal could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
@@ -35,6 +38,17 @@ pub enum JournalError {
         path: Utf8PathBuf,
         /// Why.
         source: serde_json::Error,
+    },
+    /// Another version of this program wrote it.
+    #[error(
+        "{path} has version {found}, and this selu knows version {VERSION}; use the selu that wrote it, or remove it, and \
+         the next apply discovers again what it finds missing"
+    )]
+    Version {
+        /// Which file.
+        path: Utf8PathBuf,
+        /// Its version.
+        found: u32,
     },
 }
 
@@ -59,8 +73,17 @@ impl Journal {
         let path = folder.join("discovery.json");
         let due = match fs::read(&path) {
             Ok(bytes) => {
-                let wire: Wire = serde_json::from_slice(&bytes)
-                    .map_err(|source| JournalError::Malformed { path, source })?;
+                let wire: Wire =
+                    serde_json::from_slice(&bytes).map_err(|source| JournalError::Malformed {
+                        path: path.clone(),
+                        source,
+                    })?;
+                if wire.version != VERSION {
+                    return Err(JournalError::Version {
+                        path,
+                        found: wire.version,
+                    });
+                }
                 wire.due
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => BTreeMap::new(),
@@ -102,7 +125,7 @@ impl Journal {
             return Ok(());
         }
         let wire = Wire {
-            version: 1,
+            version: VERSION,
             due: self.due.clone(),
         };
         let write = || {
@@ -126,6 +149,18 @@ impl Journal {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_this_version_does_not_write_is_refused_with_the_way_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(folder.path()).unwrap();
+        fs::create_dir(root.join(FOLDER)).unwrap();
+        for text in ["{", r#"{"version": 2, "due": {}}"#] {
+            fs::write(root.join(".selu/discovery.json"), text).unwrap();
+            let error = Journal::load(root).unwrap_err().to_string();
+            assert!(error.contains("remove it"), "{error}");
+        }
+    }
 
     #[test]
     fn what_was_noted_is_due_until_it_is_settled_and_git_never_sees_it() {
