@@ -140,10 +140,7 @@ async fn settle(
     secrets: &Secrets,
     shown: &Planned,
 ) -> anyhow::Result<Option<(Planned, BTreeMap<String, String>)>> {
-    let lock_now = selu_runtime::lockfile::LockFile::load(&loaded.root)?;
-    if lock_now.lock() != loaded.lock() {
-        return Err(Ending::stale("selu.lock has changed since the plan was shown").into());
-    }
+    loaded.assert_lock_unchanged()?;
     let Some(planned) = loaded.plan(printer, engine.view(), false).await? else {
         return Ok(None);
     };

@@ -80,14 +80,19 @@ pub(crate) async fn run(
         ready_timeout: Duration::from_secs(args.ready_timeout),
     };
     let result = held::under(&mut hold, printer, stop, run.discover(&wanted, &mut report)).await;
+    // The lock is written while nobody else can apply.
+    let result = match result {
+        Ok(Some(plan)) => locking.finish(&plan, Outcome::of(report), &mut journal),
+        Ok(None) => Ok(Exit::Failed),
+        Err(error) => Err(error),
+    };
     held::release(hold, engine.as_ref(), printer).await;
-    if !had_image {
-        apply::remove_gateway_image(engine.as_ref(), &image).await?;
+    if !had_image && let Err(error) = apply::remove_gateway_image(engine.as_ref(), &image).await {
+        printer.warn(&format!(
+            "the gateway's image could not be removed: {error}"
+        ));
     }
-    match result? {
-        Some(plan) => locking.finish(&plan, Outcome::of(report), &mut journal),
-        None => Ok(Exit::Failed),
-    }
+    result
 }
 
 fn check(printer: &Printer, loaded: &Loaded) -> Exit {
@@ -131,6 +136,7 @@ impl Run<'_> {
             secrets,
             ready_timeout,
         } = *self;
+        loaded.assert_lock_unchanged()?;
         let Some(mut planned) = loaded.plan(printer, engine.view(), false).await? else {
             return Ok(None);
         };
