@@ -77,6 +77,14 @@ pub enum DiscoveryError {
         /// Whose definition it is in, secrets removed.
         listed: String,
     },
+    /// Both attempts failed, each in another way (D2): the first says what happened, the second may only meet what it left.
+    #[error("{first}; and once more: {second}")]
+    Twice {
+        /// The first, with its sources.
+        first: String,
+        /// The second, with its sources.
+        second: String,
+    },
     /// The result breaks D1.
     #[error("the discovery tool `{tool}` gave a result that can't be used:{}", lines(.problems))]
     Result {
@@ -85,6 +93,16 @@ pub enum DiscoveryError {
         /// Every problem.
         problems: Vec<Problem>,
     },
+}
+
+impl DiscoveryError {
+    /// Whether the container's state and log may say more than the error itself.
+    pub(crate) fn may_be_explained_by_the_container(&self) -> bool {
+        match self {
+            Self::Container(_) | Self::Call { .. } | Self::Twice { .. } => true,
+            Self::Credentials(_) | Self::NoDiscoveryTool { .. } | Self::Result { .. } => false,
+        }
+    }
 }
 
 fn lines(problems: &[Problem]) -> String {
@@ -153,7 +171,7 @@ pub async fn discover(
             // The capability's words are in it, and it has been given the values.
             let first = secrets.redactor().clean(&chain(&first));
             tracing::info!(instance = %wanted.instance, "discovery failed once, trying again: {first}");
-            attempt(1).await?
+            attempt(1).await.map_err(|second| both(first, second))?
         }
     };
     Ok(Found {
@@ -172,7 +190,20 @@ fn tells(redactor: &Redactor, tool: &Tool) -> bool {
         terminal_on_success: _,
         origin: _,
     } = tool;
-    redactor.finds(name) || redactor.finds(description) || redactor.finds(&input_schema.value().to_string())
+    redactor.finds(name)
+        || redactor.finds(description)
+        || redactor.finds(&input_schema.value().to_string())
+}
+
+/// `first` is the first attempt's failure in words.
+fn both(first: String, second: DiscoveryError) -> DiscoveryError {
+    match chain(&second) {
+        words if words != first => DiscoveryError::Twice {
+            first,
+            second: words,
+        },
+        _ => second,
+    }
 }
 
 fn failed(tool: &str, error: CallError) -> DiscoveryError {

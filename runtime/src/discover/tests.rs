@@ -45,6 +45,23 @@ async fn a_failed_attempt_is_tried_once_more_and_not_twice() {
 }
 
 #[tokio::test]
+async fn what_failed_first_is_told_where_the_second_attempt_fails_in_another_way() {
+    let message = async |texts: [&'static str; 2]| {
+        let server =
+            Scripted::answering(move |number, _| Err(tonic::Status::internal(texts[number])));
+        run(&server, &[]).await.unwrap_err().to_string()
+    };
+    let both = message(["the cause", "the consequence"]).await;
+    assert!(
+        both.find("the cause") < both.find("the consequence"),
+        "{both}"
+    );
+    assert!(both.contains("once more"), "{both}");
+    let same = message(["down", "down"]).await;
+    assert!(!same.contains("once more"), "{same}");
+}
+
+#[tokio::test]
 async fn a_missing_required_system_credential_stops_discovery_before_any_call() {
     let server = Scripted::listing(ONE_TOOL);
     let mut credential = Credential {
