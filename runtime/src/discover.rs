@@ -100,7 +100,10 @@ impl DiscoveryError {
     pub(crate) fn may_be_explained_by_the_container(&self) -> bool {
         match self {
             Self::Container(_) | Self::Call { .. } | Self::Twice { .. } => true,
-            Self::Credentials(_) | Self::NoDiscoveryTool { .. } | Self::Result { .. } => false,
+            Self::Credentials(_)
+            | Self::NoDiscoveryTool { .. }
+            | Self::Secret { .. }
+            | Self::Result { .. } => false,
         }
     }
 }
