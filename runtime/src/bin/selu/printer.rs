@@ -103,7 +103,7 @@ impl Printer {
     /// Leaves an empty terminal; does nothing in a pipe.
     pub(crate) fn clear_screen(&self) {
         if io::stdout().is_terminal() {
-            write_out("\u{1b}[2J\u{1b}[3J\u{1b}[H");
+            self.write_out("\u{1b}[2J\u{1b}[3J\u{1b}[H");
         }
     }
 
