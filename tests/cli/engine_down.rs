@@ -44,6 +44,33 @@ fn an_address_on_the_command_line_is_the_only_one_tried() {
 }
 
 #[test]
+fn the_directory_names_no_engine_of_another_machine_and_the_environment_comes_first() {
+    let desk = Desk::with_project();
+    let settings = std::fs::read_to_string(desk.path().join("selu.toml")).unwrap_or_default();
+    desk.write(
+        "selu.toml",
+        &format!("{settings}\n[engine]\nhost = \"tcp://127.0.0.1:1\"\n"),
+    );
+    let ran = desk
+        .command(&["plan"])
+        .env_remove("DOCKER_HOST")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(
+        said.contains("not on this machine") && said.contains("--host"),
+        "{said}"
+    );
+    let ran = desk
+        .command(&["plan"])
+        .env("DOCKER_HOST", "unix:///nowhere/mine.sock")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(said.contains("mine.sock"), "{said}");
+}
+
+#[test]
 fn an_interrupt_while_a_silent_engine_is_asked_ends_with_130() {
     let desk = Desk::with_project();
     let socket = desk.path().join("silent.sock");

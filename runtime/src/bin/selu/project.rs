@@ -247,10 +247,22 @@ impl Loaded {
     }
 }
 
-/// The engine that the command line, the settings or the environment name.
+/// The engine that the command line, the environment or the settings name, in this order. An engine is given
+/// credentials, and the settings may be a stranger's (S14): they can name a socket of this machine and no other.
 pub(crate) async fn engine(cli: &Cli, settings: &Settings) -> anyhow::Result<Box<dyn Engine>> {
-    let host = cli.global.host.as_deref();
-    connect(host.or(settings.engine_host.as_deref())).await
+    let named = std::env::var_os("DOCKER_HOST").is_some_and(|host| !host.is_empty());
+    let host = match (cli.global.host.as_deref(), settings.engine_host.as_deref()) {
+        (Some(host), _) => Some(host),
+        (None, Some(host)) if !named && !host.starts_with("unix://") => {
+            let message =
+                format!("selu.toml names {host} as the engine, which is not on this machine");
+            let hint =
+                "an engine is given credentials, so say --host or set DOCKER_HOST if that is meant";
+            return Err(Hinted::new(message, hint).into());
+        }
+        (None, host) => host.filter(|_| !named),
+    };
+    connect(host).await
 }
 
 /// Finds an engine.
