@@ -28,7 +28,7 @@ fn schema(fixture: &Fixture) -> Value {
     let ToolSource::Static(tools) = &capability(&checked).tools else {
         panic!("the tools are static");
     };
-    tools[0].input_schema.clone()
+    tools[0].input_schema.value()
 }
 
 /// A manifest with one tool whose schema is this YAML, from line 7 on.

@@ -6,7 +6,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use selu_compiler::check::{self, Checked};
 use selu_compiler::diag::Severity;
 use selu_compiler::diag::render;
-use selu_compiler::source::{self, SourceSet};
+use selu_compiler::source::{self, CapabilityFolder, RootKind, SourceFile, SourceSet};
 use tempfile::TempDir;
 
 /// A directory on disk for the time of a test.
@@ -83,6 +83,24 @@ pub(crate) fn lines(checked: &Checked) -> Vec<String> {
 /// A lone capability with this manifest.
 pub(crate) fn manifest(yaml: &str) -> Fixture {
     Fixture::new([("manifest.yaml", yaml)])
+}
+
+/// A lone capability of this text, without a disk.
+pub(crate) fn lone(text: &str) -> SourceSet {
+    SourceSet {
+        kind: Some(RootKind::Capability),
+        capabilities: vec![CapabilityFolder {
+            path: Utf8PathBuf::new(),
+            manifest: Some(SourceFile {
+                path: "manifest.yaml".into(),
+                text: text.to_owned(),
+            }),
+            prompts: Vec::new(),
+            container: None,
+            builds: Vec::new(),
+        }],
+        ..SourceSet::default()
+    }
 }
 
 /// What is found in a manifest: `line:column severity name`.

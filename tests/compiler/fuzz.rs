@@ -14,10 +14,9 @@ use camino::Utf8Path;
 use selu_compiler::check::{self, credential, discovered, image, network, schema, tool};
 use selu_compiler::lock::Lock;
 use selu_compiler::model::NetworkMode;
-use selu_compiler::source::{CapabilityFolder, RootKind, SourceFile, SourceSet};
 use selu_compiler::yaml;
 
-use crate::fixture::repository;
+use crate::fixture::{lone, repository};
 use mutate::Mutator;
 
 /// One run may take this long: a guard against hanging, not a measure of speed.
@@ -222,19 +221,7 @@ fn any_text_passes_the_yaml_guard_and_the_check_of_a_manifest() {
         let text = text(bytes);
         let (document, findings) = yaml::read(Utf8Path::new("manifest.yaml"), &text);
         assert!(document.is_some() || !findings.is_empty());
-        let sources = SourceSet {
-            kind: Some(RootKind::Capability),
-            capabilities: vec![CapabilityFolder {
-                path: "".into(),
-                manifest: Some(SourceFile {
-                    path: "manifest.yaml".into(),
-                    text: text.clone(),
-                }),
-                prompts: Vec::new(),
-                container: None,
-            }],
-            ..SourceSet::default()
-        };
+        let sources = lone(&text);
         let checked = check::check(&sources);
         let last = u32::try_from(text.lines().count()).unwrap() + 1;
         for finding in &checked.diagnostics {

@@ -11,8 +11,8 @@ use std::fs;
 use camino::{Utf8Path, Utf8PathBuf};
 use selu_compiler::check;
 use selu_compiler::diag::Diagnostic;
-use selu_compiler::source::{CapabilityFolder, RootKind, SourceFile, SourceSet};
 
+use crate::fixture::lone;
 use catalogue::{FAULTS, Fault, Outcome};
 use outline::Spot;
 
@@ -159,20 +159,7 @@ fn judge(fault: &Fault, original: &Original, mutant: &edit::Mutant) -> Result<()
 
 /// What is found in a manifest that is compiled alone.
 fn findings(text: &str) -> Vec<Diagnostic> {
-    let sources = SourceSet {
-        kind: Some(RootKind::Capability),
-        capabilities: vec![CapabilityFolder {
-            path: Utf8PathBuf::new(),
-            manifest: Some(SourceFile {
-                path: "manifest.yaml".into(),
-                text: text.to_owned(),
-            }),
-            prompts: Vec::new(),
-            container: None,
-        }],
-        ..SourceSet::default()
-    };
-    check::check(&sources).diagnostics
+    check::check(&lone(text)).diagnostics
 }
 
 fn originals(corpus: &Utf8Path) -> Vec<Original> {
