@@ -25,7 +25,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use selu_compiler::diff::{Action, Change, ChangeSet, Subject};
 use selu_compiler::model::{InstanceKey, Network, NetworkMode};
-use selu_compiler::observed::Observed;
+use selu_compiler::observed::{ContainerState, Observed};
 use selu_compiler::plan::{GatewayRule, Plan, PlannedGateway, PlannedNetwork, label, names};
 
 use crate::chain;
@@ -80,6 +80,19 @@ pub enum StepError {
         /// What was tried.
         step: &'static str,
         /// Why.
+        source: EngineError,
+    },
+    /// Somebody else's containers keep a network of ours in use; they are not ours to take out (product.md 10).
+    #[error(
+        "could not remove network {network}: containers that are not ours are in it: {}; disconnect them",
+        .strangers.join(", ")
+    )]
+    Strangers {
+        /// The network.
+        network: String,
+        /// Their names.
+        strangers: Vec<String>,
+        /// The engine's words.
         source: EngineError,
     },
     /// The gateway refused.
@@ -396,9 +409,38 @@ impl<'a> Job<'a> {
             () = self.stop.wait() => Discovery::NotStarted,
             found = discover::discover(wanted, self.secrets, connect) => match found {
                 Ok(found) => Discovery::Found(found),
-                Err(error) => Discovery::Failed(self.secrets.redactor().clean(&chain(&error))),
+                Err(error) => {
+                    let mut text = self.secrets.redactor().clean(&chain(&error));
+                    if error.may_be_explained_by_the_container() {
+                        text.push_str(&self.aftermath(&instance.container.name).await);
+                    }
+                    Discovery::Failed(text)
+                }
             },
         }
+    }
+
+    /// How a container is after a call that broke, and its last words; secrets removed (product.md 16).
+    async fn aftermath(&self, name: &str) -> String {
+        let how = match self.engine.container(name).await {
+            Ok(Some(found)) => match found.state {
+                ContainerState::Running | ContainerState::Created => String::new(),
+                ContainerState::Exited { code, oom_killed } => {
+                    let how = explain_exit(code, oom_killed, found.spec.memory_bytes);
+                    format!("\nthe container has ended: {how}")
+                }
+                ContainerState::Restarting => {
+                    "\nthe container has ended, and the engine is about to start it again"
+                        .to_owned()
+                }
+                ContainerState::Paused => "\nthe container is paused".to_owned(),
+                ContainerState::Dead => "\nthe engine reports the container as dead".to_owned(),
+            },
+            Ok(None) => return "\nthe container is gone".to_owned(),
+            // The error of the call is the one that counts.
+            Err(_) => String::new(),
+        };
+        how + &ready::last_words(self.engine, name, self.secrets.redactor()).await
     }
 
     /// Removes a container of ours and the network of its own, its policy entry acknowledged as gone in between (S5).
@@ -435,8 +477,18 @@ impl<'a> Job<'a> {
             let detached = self.engine.disconnect(name, gateway).await;
             detached.map_err(StepError::engine("detach the gateway from the network"))?;
         }
-        let removed = self.engine.remove_network(name).await;
-        removed.map_err(StepError::engine("remove the network"))
+        let Err(source) = self.engine.remove_network(name).await else {
+            return Ok(());
+        };
+        let strangers = destroy::strangers(self.observed, name);
+        Err(match strangers.is_empty() {
+            true => StepError::engine("remove the network")(source),
+            false => StepError::Strangers {
+                network: name.to_owned(),
+                strangers,
+                source,
+            },
+        })
     }
 
     /// What runs now or goes on running, by network: the planned ones that stay, and old generations until they are

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use selu_compiler::check::discovered::{Discovered, discovered};
 use selu_compiler::diag::Problem;
-use selu_compiler::model::{Credential, InstanceKey};
+use selu_compiler::model::{Credential, InstanceKey, Tool};
 use serde_json::Map;
 
 use crate::chain;
 use crate::invoke::{Call, CallError, Client};
-use crate::secrets::{MissingCredentials, Secrets};
+use crate::secrets::{MissingCredentials, Redactor, Secrets};
 
 /// What is to be discovered.
 #[derive(Debug, Clone, Copy)]
@@ -66,6 +66,25 @@ pub enum DiscoveryError {
         /// Why.
         source: CallError,
     },
+    /// The list would carry a value into the lock and to the model (product.md 29). It is not quoted.
+    #[error(
+        "the discovery tool `{tool}` gave a list that holds the value of a credential, in tool `{listed}`; the lock must \
+         not hold it"
+    )]
+    Secret {
+        /// The discovery tool.
+        tool: String,
+        /// Whose definition it is in, secrets removed.
+        listed: String,
+    },
+    /// Both attempts failed, each in another way (D2): the first says what happened, the second may only meet what it left.
+    #[error("{first}; and once more: {second}")]
+    Twice {
+        /// The first, with its sources.
+        first: String,
+        /// The second, with its sources.
+        second: String,
+    },
     /// The result breaks D1.
     #[error("the discovery tool `{tool}` gave a result that can't be used:{}", lines(.problems))]
     Result {
@@ -74,6 +93,16 @@ pub enum DiscoveryError {
         /// Every problem.
         problems: Vec<Problem>,
     },
+}
+
+impl DiscoveryError {
+    /// Whether the container's state and log may say more than the error itself.
+    pub(crate) fn may_be_explained_by_the_container(&self) -> bool {
+        match self {
+            Self::Container(_) | Self::Call { .. } | Self::Twice { .. } => true,
+            Self::Credentials(_) | Self::NoDiscoveryTool { .. } | Self::Result { .. } => false,
+        }
+    }
 }
 
 fn lines(problems: &[Problem]) -> String {
@@ -122,12 +151,19 @@ pub async fn discover(
             .call(&call)
             .await
             .map_err(|error| failed(wanted.tool, error))?;
-        discovered(wanted.instance.capability(), wanted.tool, &result).map_err(|problems| {
-            DiscoveryError::Result {
+        let list = discovered(wanted.instance.capability(), wanted.tool, &result);
+        let list = list.map_err(|problems| DiscoveryError::Result {
+            tool: wanted.tool.to_owned(),
+            problems,
+        })?;
+        let redactor = secrets.redactor();
+        match list.tools.iter().find(|(_, tool)| tells(redactor, tool)) {
+            Some((listed, _)) => Err(DiscoveryError::Secret {
                 tool: wanted.tool.to_owned(),
-                problems,
-            }
-        })
+                listed: redactor.clean(listed),
+            }),
+            None => Ok(list),
+        }
     };
     let discovered = match attempt(0).await {
         Ok(discovered) => discovered,
@@ -135,13 +171,39 @@ pub async fn discover(
             // The capability's words are in it, and it has been given the values.
             let first = secrets.redactor().clean(&chain(&first));
             tracing::info!(instance = %wanted.instance, "discovery failed once, trying again: {first}");
-            attempt(1).await?
+            attempt(1).await.map_err(|second| both(first, second))?
         }
     };
     Ok(Found {
         discovered,
         credentials_present: config.names(),
     })
+}
+
+/// Whether what is locked of a tool holds a value.
+fn tells(redactor: &Redactor, tool: &Tool) -> bool {
+    let Tool {
+        name,
+        description,
+        input_schema,
+        recommended: _,
+        terminal_on_success: _,
+        origin: _,
+    } = tool;
+    redactor.finds(name)
+        || redactor.finds(description)
+        || redactor.finds(&input_schema.value().to_string())
+}
+
+/// `first` is the first attempt's failure in words.
+fn both(first: String, second: DiscoveryError) -> DiscoveryError {
+    match chain(&second) {
+        words if words != first => DiscoveryError::Twice {
+            first,
+            second: words,
+        },
+        _ => second,
+    }
 }
 
 fn failed(tool: &str, error: CallError) -> DiscoveryError {

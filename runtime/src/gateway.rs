@@ -7,7 +7,7 @@ mod pipe;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
 
 use selu_compiler::observed::{ContainerState, Observed, ObservedContainer};
 use selu_compiler::plan::{PlannedGateway, PlannedNetwork, PlannedVolume, label};
@@ -44,6 +44,14 @@ pub enum GatewayError {
         name: String,
         /// What is known of the owner.
         owner: String,
+    },
+    /// Somebody else's containers are in its network; they are not ours to take out (product.md 10).
+    #[error("containers that are not ours are in network {network}: {}; disconnect them", .strangers.join(", "))]
+    Strangers {
+        /// The gateway's network.
+        network: String,
+        /// Their names.
+        strangers: Vec<String>,
     },
     /// A policy that makes no sense was about to be sent.
     #[error("the policy cannot be sent")]
@@ -141,12 +149,28 @@ pub async fn ensure(
         });
     }
 
+    if let Some(network) = observed.networks.get(&planned.network.name) {
+        let strangers: Vec<String> = network
+            .attached
+            .iter()
+            .filter(|name| !observed.containers.contains_key(*name))
+            .cloned()
+            .collect();
+        if !strangers.is_empty() {
+            return Err(GatewayError::Strangers {
+                network: planned.network.name.clone(),
+                strangers,
+            });
+        }
+    }
+
     let network_right = observed
         .networks
         .get(&planned.network.name)
         .is_some_and(|network| network.closed && network.subnet == Some(planned.network.subnet));
     let container = observed.containers.get(&planned.name);
-    let container_right = network_right && container.is_some_and(|found| is_right(found, planned));
+    let container_right =
+        network_right && container.is_some_and(|found| is_right(found, planned, &observed));
 
     if !container_right && container.is_some() {
         engine.remove_container(&planned.name).await?;
@@ -208,24 +232,45 @@ async fn attach_existing(
     observed: &Observed,
     container: Option<&ObservedContainer>,
 ) -> Result<bool, GatewayError> {
-    let present: BTreeSet<&str> = container
-        .iter()
-        .flat_map(|found| found.networks.keys().map(String::as_str))
-        .collect();
     let mut changed = false;
     for network in networks {
         let name = network.name.as_str();
-        if observed.networks.contains_key(name) && !present.contains(name) {
-            attach(engine, &planned.name, network).await?;
-            changed = true;
+        if !observed.networks.contains_key(name) {
+            continue;
         }
+        let address = container.and_then(|found| found.networks.get(name).map(|at| (found, at)));
+        if let Some((found, address)) = address {
+            if is_at(found, address, network.gateway) {
+                continue;
+            }
+            engine.disconnect(name, &planned.name).await?;
+        }
+        attach(engine, &planned.name, network).await?;
+        changed = true;
     }
     Ok(changed)
 }
 
-fn is_right(found: &ObservedContainer, planned: &PlannedGateway) -> bool {
+/// Whether the container may stay: as planned, at its address, and in no network but the project's.
+fn is_right(found: &ObservedContainer, planned: &PlannedGateway, observed: &Observed) -> bool {
     let dead = matches!(found.state, ContainerState::Dead | ContainerState::Paused);
-    !dead && found.violations.is_empty() && found.spec == planned.spec
+    let own = found.networks.get(&planned.network.name);
+    !dead
+        && found.violations.is_empty()
+        && found.spec == planned.spec
+        && own.is_some_and(|address| is_at(found, address, planned.network.gateway))
+        && found
+            .networks
+            .keys()
+            .all(|name| observed.networks.contains_key(name))
+}
+
+/// An engine shows no address of a container that does not run.
+fn is_at(found: &ObservedContainer, address: &str, planned: Ipv4Addr) -> bool {
+    match address {
+        "" => found.state != ContainerState::Running,
+        address => address == planned.to_string(),
+    }
 }
 
 fn labels(project: &str) -> Labels {

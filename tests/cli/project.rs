@@ -148,3 +148,36 @@ fn a_reader_that_goes_away_is_no_crash() {
     drop(child.stdout.take());
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
+
+#[test]
+fn a_damaged_lock_stops_what_needs_it_with_the_way_out_and_destroy_goes_on() {
+    let desk = Desk::with_project();
+    desk.write("selu.lock", "version = 1\n<<<<<<< ours\n");
+    for arguments in [&["plan", "--offline"][..], &["lock", "--check"], &["tools"]] {
+        desk.run(arguments)
+            .exits(1)
+            .says("conflict markers")
+            .says("version control");
+    }
+    // It gets as far as the engine, which is not there.
+    desk.run(&["destroy", "-y"])
+        .exits(1)
+        .says("no container engine answered");
+}
+
+#[test]
+fn standard_output_that_cannot_be_written_is_no_success() {
+    let desk = Desk::with_project();
+    let full = std::fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let output = desk
+        .command(&["plan", "--offline", "--format", "json"])
+        .stdout(full)
+        .output()
+        .unwrap();
+    crate::Ran::from(output)
+        .exits(1)
+        .says("standard output could not be written");
+}

@@ -1,5 +1,6 @@
 //! S1, C2: another local user, without access to the engine, cannot call a tool and finds no secret.
 
+use std::collections::BTreeSet;
 use std::process::Command;
 
 use serde_json::json;
@@ -63,6 +64,9 @@ fn another_local_user_reaches_no_capability_and_finds_no_secret() {
     std::fs::copy(probe_binary(), &probe).unwrap();
     let selu = public.path().join("selu");
     std::fs::copy(env!("CARGO_BIN_EXE_selu"), &selu).unwrap();
+    // And a value that everybody may read: the search below must find this one, and no other.
+    let planted = public.path().join("planted");
+    std::fs::write(&planted, canary).unwrap();
     open_to_all(public.path());
 
     let can = as_nobody(&probe, &["call", "read", r#"{"path": "/etc/hostname"}"#])
@@ -83,14 +87,37 @@ fn another_local_user_reaches_no_capability_and_finds_no_secret() {
             assert_eq!(refused["ok"], false, "{name} at {address}: {refused}");
         }
     }
-    let status = as_nobody(&selu, &["status", project.path().to_str().unwrap()]);
-    assert_ne!(status.code, 0);
+    // A project that nobody may read, so that what refuses is the engine's socket.
+    let readable = public.path().join("project");
+    std::fs::create_dir_all(readable.join("agents/a")).unwrap();
+    std::fs::write(
+        readable.join("selu.toml"),
+        format!("[project]\nname = \"{}\"\n", project.name),
+    )
+    .unwrap();
+    std::fs::write(readable.join("agents/a/agent.yaml"), "id: a\nname: a\n").unwrap();
+    let status = [
+        "status",
+        "--host",
+        "unix:///run/docker.sock",
+        readable.to_str().unwrap(),
+    ];
+    let status = as_nobody(&selu, &status).expect(1);
+    assert!(
+        status.stderr.contains("no permission to open"),
+        "{}",
+        status.stderr
+    );
+    // No socket can be opened as a file, but only who has no right to it is told so in these words.
     let socket = json!({"path": "/run/docker.sock"}).to_string();
-    assert_eq!(
-        as_nobody(&probe, &["call", "device", &socket])
-            .expect(0)
-            .json()["ok"],
-        false
+    let refused = as_nobody(&probe, &["call", "device", &socket])
+        .expect(0)
+        .json();
+    assert!(
+        refused["error"]
+            .as_str()
+            .is_some_and(|error| error.contains("Permission denied")),
+        "{refused}"
     );
 
     // Everything that nobody can read of our processes, and of the engine's files.
@@ -100,12 +127,13 @@ fn another_local_user_reaches_no_capability_and_finds_no_secret() {
             "-c",
             &format!(
                 "grep -rlsa --exclude-dir=self --exclude-dir=thread-self {canary} /proc/[0-9]*/cmdline /proc/[0-9]*/environ \
-             /var/lib/docker /run/docker /var/log /tmp 2>/dev/null || true"
+             /var/lib/docker /run/docker /var/log /tmp {} 2>/dev/null || true",
+                public.path().display()
             ),
         ],
     );
-    let found: Vec<&str> = searched.stdout.lines().filter(|line| !own(line)).collect();
-    assert_eq!(found, Vec::<&str>::new());
+    let found: BTreeSet<&str> = searched.stdout.lines().filter(|line| !own(line)).collect();
+    assert_eq!(found, BTreeSet::from([planted.to_str().unwrap()]));
 }
 
 /// Whether a path under /proc is of the search itself, whose command line holds what it looks for.

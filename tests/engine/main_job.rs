@@ -330,16 +330,21 @@ fn a_declared_system_credential_arrives_in_discovery_and_appears_nowhere_else() 
         "{DYNAMIC}credentials:\n  - {{name: API_KEY, scope: system}}\n  - {{name: PIN, scope: user}}\n"
     );
     project.probe("a", "live", &["serve"], &credential);
-    project.selu(&["build"]).expect(0);
-    let missing = project.selu(&["apply", "-y"]);
-    assert_ne!(missing.code, 0);
-    assert!(missing.stderr.contains("API_KEY"), "{}", missing.stderr);
-
     let canary = "c4n4ry-value-that-must-not-show";
     let variables = [
         ("SELU_CRED__A__LIVE__API_KEY", canary),
         ("API_KEY", "the operator's own, never looked up"),
     ];
+    // The directory's own code gets none of it either: `prepare` fails if it does.
+    let settings = project.read("selu.toml");
+    let watching = settings.replace("\"cp ", "\"! env | grep -q SELU_CRED__ && cp ");
+    assert_ne!(watching, settings);
+    project.write("selu.toml", &watching);
+    project.selu_with(&variables, &["build"]).expect(0);
+    let missing = project.selu(&["apply", "-y"]);
+    assert_ne!(missing.code, 0);
+    assert!(missing.stderr.contains("API_KEY"), "{}", missing.stderr);
+
     let applied = project
         .selu_with(&variables, &["apply", "-y", "--verbose"])
         .expect(0);

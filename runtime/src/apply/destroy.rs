@@ -2,12 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use selu_compiler::observed::{Observed, ObservedNetwork};
+use futures_util::{StreamExt, stream};
+use selu_compiler::observed::Observed;
 use selu_compiler::plan::label;
 
 use super::GRACE;
 use crate::engine::{Engine, EngineError, EngineResult};
 use crate::stop::Stop;
+
+/// How many containers are ended at once: one that ignores the signal takes all of its grace, and waiting costs nothing.
+const AT_ONCE: usize = 16;
 
 /// What is to be removed, and what stays.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -80,30 +84,33 @@ pub async fn destroy(
 ) -> Destroyed {
     let mut report = Destroyed::default();
     let none: &[String] = &[];
-    for name in &removal.containers {
-        let what = format!("container {name}");
-        if report.skip(stop, &what) {
-            continue;
+    let (first, others) = removal.containers.split_at(removal.containers.len().min(1));
+    for group in [first, others] {
+        let removals = group.iter().map(|name| async move {
+            let what = format!("container {name}");
+            if stop.requested() {
+                return (what, None);
+            }
+            if let Err(error) = engine.stop(name, GRACE).await {
+                // Removal by force comes next, and its error is the one that counts.
+                tracing::debug!("{name} did not stop: {error}");
+            }
+            (what, Some(engine.remove_container(name).await))
+        });
+        let removals: Vec<_> = stream::iter(removals).buffered(AT_ONCE).collect().await;
+        for (what, result) in removals {
+            match result {
+                Some(result) => report.note(what, result, none),
+                None => report.not_started.push(what),
+            }
         }
-        if let Err(error) = engine.stop(name, GRACE).await {
-            // Removal by force comes next, and its error is the one that counts.
-            tracing::debug!("{name} did not stop: {error}");
-        }
-        report.note(what, engine.remove_container(name).await, none);
     }
     for name in &removal.networks {
         let what = format!("network {name}");
         if report.skip(stop, &what) {
             continue;
         }
-        let strangers = match observed.networks.get(name) {
-            Some(ObservedNetwork { attached, .. }) => attached
-                .iter()
-                .filter(|name| !observed.containers.contains_key(*name))
-                .cloned()
-                .collect(),
-            None => Vec::new(),
-        };
+        let strangers = strangers(observed, name);
         report.note(what, engine.remove_network(name).await, &strangers);
     }
     for (name, purpose) in &removal.volumes {
@@ -116,13 +123,25 @@ pub async fn destroy(
     report
 }
 
-/// Takes the gateway's image away, once no container of ours uses it any more.
+/// Containers in a network of ours that are not ours.
+pub(super) fn strangers(observed: &Observed, network: &str) -> Vec<String> {
+    let attached = observed.networks.get(network).map(|one| &one.attached);
+    attached
+        .into_iter()
+        .flatten()
+        .filter(|name| !observed.containers.contains_key(*name))
+        .cloned()
+        .collect()
+}
+
+/// Takes the gateway's image away, once no container of ours uses it any more; says whether it is gone. Whoever took the
+/// hold meanwhile keeps it.
 pub async fn remove_gateway_image(engine: &dyn Engine, tag: &str) -> Result<bool, EngineError> {
     if engine.image(tag).await?.is_none() {
         return Ok(false);
     }
     engine.remove_image(tag).await?;
-    Ok(true)
+    Ok(engine.image(tag).await?.is_none())
 }
 
 impl Destroyed {

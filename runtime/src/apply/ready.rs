@@ -28,6 +28,9 @@ const ONE_CHECK: Duration = Duration::from_secs(5);
 /// How many log lines an error quotes.
 const LOG_LINES: u32 = 20;
 
+/// How many characters of a log line an error quotes.
+const LINE_CHARS: usize = 400;
+
 /// Why a container is not ready.
 #[derive(Debug, thiserror::Error)]
 pub enum NotReady {
@@ -173,19 +176,33 @@ impl Wait<'_> {
     }
 
     async fn logs(&self) -> String {
-        match self.engine.logs(&self.container.name, LOG_LINES).await {
-            Ok(text) if text.trim().is_empty() => "\nit logged nothing".to_owned(),
-            Ok(text) => {
-                let mut quoted = "\nits last log lines:".to_owned();
-                for line in self.redactor.clean(&text).lines() {
-                    quoted.push_str("\n  | ");
-                    quoted.push_str(line);
-                }
-                quoted
+        last_words(self.engine, &self.container.name, self.redactor).await
+    }
+}
+
+/// The last lines of a container's log, ready to be appended to an error; secrets removed.
+pub(super) async fn last_words(engine: &dyn Engine, name: &str, redactor: &Redactor) -> String {
+    match engine.logs(name, LOG_LINES).await {
+        Ok(text) if text.trim().is_empty() => "\nit logged nothing".to_owned(),
+        Ok(text) => quoted(&redactor.clean(&text)),
+        Err(error) => format!("\nits log is unavailable: {error}"),
+    }
+}
+
+/// Line by line, and no line so long that it hides the others.
+fn quoted(text: &str) -> String {
+    let mut quoted = "\nits last log lines:".to_owned();
+    for line in text.lines() {
+        quoted.push_str("\n  | ");
+        match line.char_indices().nth(LINE_CHARS) {
+            Some((end, _)) => {
+                quoted.push_str(&line[..end]);
+                quoted.push_str(&format!("… ({} more bytes)", line.len() - end));
             }
-            Err(error) => format!("\nits log is unavailable: {error}"),
+            None => quoted.push_str(line),
         }
     }
+    quoted
 }
 
 /// An exit code in words; a kill for memory in three grades (R3).
@@ -211,6 +228,14 @@ pub fn explain_exit(code: i64, oom_killed: bool, memory_bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_flood_in_the_log_does_not_flood_the_error() {
+        let text = quoted(&format!("short\n{}\nlast\n", "é".repeat(16 << 10)));
+        assert!(text.len() < 2000, "{}", text.len());
+        assert!(text.contains("| short\n") && text.ends_with("| last"));
+        assert!(text.contains("… (31968 more bytes)\n"), "{text}");
+    }
 
     #[test]
     fn exit_codes_are_explained_and_memory_has_its_grades() {

@@ -152,6 +152,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_this_version_does_not_write_is_refused_with_the_way_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(folder.path()).unwrap();
+        fs::create_dir(root.join(FOLDER)).unwrap();
+        for text in ["{", r#"{"version": 2, "due": {}}"#] {
+            fs::write(root.join(".selu/discovery.json"), text).unwrap();
+            let error = Journal::load(root).unwrap_err().to_string();
+            assert!(error.contains("remove it"), "{error}");
+        }
+    }
+
+    #[test]
     fn what_was_noted_is_due_until_it_is_settled_and_git_never_sees_it() {
         let folder = tempfile::tempdir().unwrap();
         let root = Utf8Path::from_path(folder.path()).unwrap();

@@ -66,6 +66,12 @@ impl Fake {
         });
     }
 
+    /// The faults that have not struck yet, by the call that they wait for.
+    pub fn waiting_faults(&self) -> Vec<String> {
+        let faults = lock(&self.faults);
+        faults.iter().map(|fault| fault.call.clone()).collect()
+    }
+
     /// The calls that change something, in order, since the last time this was asked.
     pub fn writes(&self) -> Vec<String> {
         std::mem::take(&mut lock(&self.calls))

@@ -140,6 +140,51 @@ async fn a_foreign_name_is_never_taken_over() {
 }
 
 #[tokio::test]
+async fn a_gateway_where_it_should_not_be_is_brought_back() {
+    let (own, other) = (planned().network.name, network().name);
+    for (network_name, address) in [
+        ("bridge", "172.17.0.2"),
+        (own.as_str(), "10.9.0.7"),
+        (other.as_str(), "10.9.0.20"),
+    ] {
+        let fake = engine().await;
+        ensure(&fake, PROJECT, &planned(), &[&network()])
+            .await
+            .unwrap();
+        fake.edit(|world| {
+            let gateway = world.containers.get_mut(&planned().name).unwrap();
+            let networks = &mut gateway.observed.networks;
+            networks.insert(network_name.to_owned(), address.to_owned());
+        });
+        let done = ensure(&fake, PROJECT, &planned(), &[&network()])
+            .await
+            .unwrap();
+        assert!(done, "{network_name}");
+        assert_converged(&fake, network_name).await;
+    }
+}
+
+#[tokio::test]
+async fn a_stranger_in_the_gateways_network_is_named_and_not_touched() {
+    let fake = engine().await;
+    ensure(&fake, PROJECT, &planned(), &[]).await.unwrap();
+    let spec = helper_spec("other", "gateway", Vec::new());
+    fake.edit(|world| {
+        world.images.insert(
+            spec.image.clone(),
+            world.images[&planned().spec.image].clone(),
+        )
+    });
+    fake.create_container("stranger", &spec, &planned().network.name, None, false)
+        .await
+        .unwrap();
+    fake.writes();
+    let error = ensure(&fake, PROJECT, &planned(), &[]).await.unwrap_err();
+    assert!(error.to_string().contains("stranger"), "{error}");
+    assert_eq!(fake.writes(), Vec::<String>::new());
+}
+
+#[tokio::test]
 async fn an_acknowledgement_that_was_not_heard_is_asked_for_again() {
     let fake = engine().await;
     let name = planned().name;

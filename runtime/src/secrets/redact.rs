@@ -5,6 +5,9 @@ use std::fmt;
 /// Values shorter than this are not removed: `1` or `no` would tear every text apart.
 const SHORTEST: usize = 4;
 
+/// Values of this length are in no text by chance.
+const TELLING: usize = 8;
+
 /// What stands in a value's place.
 const MARK: &str = "[secret]";
 
@@ -35,6 +38,14 @@ impl Redactor {
         needles.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         needles.dedup();
         Self { needles }
+    }
+
+    /// Whether a value of some length stands in the text. A shorter one, such as `test` or `admin`, is a word that a text
+    /// may hold by itself.
+    pub fn finds(&self, text: &str) -> bool {
+        self.needles
+            .iter()
+            .any(|needle| needle.chars().count() >= TELLING && text.contains(needle.as_str()))
     }
 
     /// The text without any of them.
@@ -80,6 +91,14 @@ mod tests {
     fn a_value_of_three_characters_stays_and_one_of_four_does_not() {
         let redactor = Redactor::new(["abc", "wxyz"]);
         assert_eq!(redactor.clean("abc wxyz"), "abc [secret]");
+    }
+
+    #[test]
+    fn a_value_is_found_in_each_form_unless_it_is_a_word() {
+        let redactor = Redactor::new(["admin", "pa\"ss\\word"]);
+        assert!(redactor.finds("x pa\"ss\\word"));
+        assert!(redactor.finds(r#"{"p":"pa\"ss\\word"}"#));
+        assert!(!redactor.finds("for the admin"));
     }
 
     #[test]

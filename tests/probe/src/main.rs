@@ -20,16 +20,31 @@ use selu_proto::v1::{
 };
 use tonic::{Request, Response, Status, Streaming};
 
-const ROLES: &str = "roles: serve | serve-loopback | never-ready | silent | exit CODE LINE | banner TEXT | \
+const ROLES: &str = "roles: serve | serve-loopback | serve-after SECONDS | lists KIND | never-ready | silent | \
+                     exit CODE LINE | flood BYTES | banner TEXT | \
                      listen-tcp ADDRESS… | listen-udp ADDRESS… | call tcp|udp|resolve ARGUMENTS";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["serve"] => serve(Ipv4Addr::UNSPECIFIED, true),
-        ["serve-loopback"] => serve(Ipv4Addr::LOCALHOST, true),
-        ["never-ready"] => serve(Ipv4Addr::UNSPECIFIED, false),
+        ["serve"] => serve(Ipv4Addr::UNSPECIFIED, Probe::new(true)),
+        ["serve-loopback"] => serve(Ipv4Addr::LOCALHOST, Probe::new(true)),
+        ["serve-after", seconds] => {
+            std::thread::sleep(Duration::from_secs(seconds.parse().unwrap_or(5)));
+            serve(Ipv4Addr::UNSPECIFIED, Probe::new(true))
+        }
+        ["lists", kind] => {
+            let list = Some((*kind).to_owned());
+            serve(Ipv4Addr::UNSPECIFIED, Probe { ready: true, list })
+        }
+        ["never-ready"] => serve(Ipv4Addr::UNSPECIFIED, Probe::new(false)),
+        ["flood", bytes] => {
+            let line = "x".repeat(bytes.parse().unwrap_or(1));
+            loop {
+                println!("{line}");
+            }
+        }
         ["silent"] => loop {
             std::thread::sleep(Duration::from_secs(3600));
         },
@@ -60,7 +75,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn serve(address: Ipv4Addr, ready: bool) -> ExitCode {
+fn serve(address: Ipv4Addr, probe: Probe) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -73,7 +88,7 @@ fn serve(address: Ipv4Addr, ready: bool) -> ExitCode {
         }
     };
     println!("probe: serving on {address}:{}", selu_proto::PORT);
-    let service = CapabilityServer::new(Probe { ready })
+    let service = CapabilityServer::new(probe)
         .max_decoding_message_size(selu_proto::MAX_MESSAGE_BYTES)
         .max_encoding_message_size(2 * selu_proto::MAX_MESSAGE_BYTES);
     let served = runtime.block_on(
@@ -92,6 +107,14 @@ fn serve(address: Ipv4Addr, ready: bool) -> ExitCode {
 
 struct Probe {
     ready: bool,
+    /// What is wrong with its list of tools, if anything.
+    list: Option<String>,
+}
+
+impl Probe {
+    fn new(ready: bool) -> Self {
+        Self { ready, list: None }
+    }
 }
 
 type Answer<T> = Result<Response<T>, Status>;
@@ -113,6 +136,21 @@ impl Capability for Probe {
                 "args_json and config_json must be JSON",
             ));
         };
+        if let Some(kind) = self
+            .list
+            .clone()
+            .filter(|_| request.tool_name == "list_tools")
+        {
+            let result_json = tokio::task::spawn_blocking(move || tools::wrong_list(&kind)).await;
+            return result_json
+                .map(|result_json| {
+                    Response::new(InvokeResponse {
+                        result_json,
+                        error: String::new(),
+                    })
+                })
+                .map_err(|error| Status::internal(error.to_string()));
+        }
         let outcome = tokio::task::spawn_blocking(move || {
             tools::call(&request.tool_name, &arguments, &config)
         })

@@ -84,6 +84,42 @@ fn list(config: &Value) -> Value {
     Value::from(tools)
 }
 
+/// A list of tools that is wrong in one chosen way; never of an item that could be used.
+pub(crate) fn wrong_list(kind: &str) -> Vec<u8> {
+    let item = |name: &str, description: &str, schema: Value| json!({"name": name, "description": description, "input_schema": schema, "recommended_policy": "allow"});
+    let plain = || json!({"type": "object"});
+    let list = match kind {
+        "twice" => json!([item("a", "A.", plain()), item("a", "B.", plain())]),
+        "schema" => json!([item("a", "A.", json!({"type": "objekt"}))]),
+        "many" => (0..1001)
+            .map(|number| item(&format!("t{number}"), "A.", plain()))
+            .collect(),
+        "large" => json!([item("a", &"x".repeat(17 << 20), plain())]),
+        "itself" => json!([item("list_tools", "A.", plain())]),
+        "object" => json!({"tools": []}),
+        // Only this one can be used: what it would do to a terminal is for whoever shows it to prevent.
+        "control" => json!([item(
+            "a",
+            "\u{1b}[2J\u{1b}]0;owned\u{7} \u{202e}gnp\u{200b}\r\nselu: all is well\u{0}",
+            plain()
+        )]),
+        "deep" => {
+            let mut schema = plain();
+            for _ in 0..100 {
+                schema = json!({"type": "object", "properties": {"a": schema}});
+            }
+            json!([item("a", "A.", schema)])
+        }
+        "dies" => std::process::exit(9),
+        "never" => loop {
+            std::thread::sleep(Duration::from_secs(3600));
+        },
+        "text" => return b"no JSON at all".to_vec(),
+        _ => return b"[{\"name\": \"a\"".to_vec(),
+    };
+    list.to_string().into_bytes()
+}
+
 fn text<'a>(arguments: &'a Value, name: &str) -> Result<&'a str, String> {
     arguments[name]
         .as_str()

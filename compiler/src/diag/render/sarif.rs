@@ -105,7 +105,7 @@ fn result(diagnostic: &Diagnostic, base: &Utf8Path) -> Value {
     }
     if let (Some(suggestion), Some(region)) = (suggestion, region(place)) {
         result["fixes"] = json!([{
-            "description": { "text": help.as_deref().unwrap_or(&code.cure) },
+            "description": { "text": help.as_deref().unwrap_or(code.cure) },
             "artifactChanges": [{
                 "artifactLocation": artifact(place, base),
                 "replacements": [{

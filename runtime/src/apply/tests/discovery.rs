@@ -67,6 +67,33 @@ async fn a_failed_discovery_is_reported_and_the_container_stays() {
     lab.assert_as_planned("container").await;
 }
 
+#[tokio::test]
+async fn a_call_that_broke_quotes_the_containers_last_words_and_a_bad_list_does_not() {
+    let words = async |answer: Result<InvokeResponse, tonic::Status>| {
+        let lab = lab(Scripted::answering(move |_, _| answer.clone()));
+        lab.apply().await;
+        lab.fake.edit(|world| {
+            for container in world.containers.values_mut() {
+                container.log = "panicked at server.rs:1\n".to_owned();
+            }
+        });
+        let due = BTreeSet::from([key()]);
+        let mut report = lab.apply_with(&Stop::default(), &due).await;
+        match report.discoveries.remove(&key()) {
+            Some(Discovery::Failed(why)) => why,
+            other => panic!("{other:?}"),
+        }
+    };
+    let broke = words(Err(tonic::Status::internal("h2 went away"))).await;
+    assert!(broke.contains("| panicked at server.rs:1"), "{broke}");
+    let listed = words(Ok(InvokeResponse {
+        result_json: b"{}".to_vec(),
+        error: String::new(),
+    }))
+    .await;
+    assert!(!listed.contains("panicked"), "{listed}");
+}
+
 /// Discovers in a container of its own, as `selu lock` does.
 async fn try_out(lab: &Lab, had_gateway: bool) -> Report {
     let (observed, in_use, _) = lab.plan().await;

@@ -49,6 +49,7 @@ async fn every_fault(from: From) {
             let lab = lab(from).await;
             lab.fake.fail(&call, when);
             lab.apply().await;
+            assert_eq!(lab.fake.waiting_faults(), [""; 0], "{context}: never came");
             // One rerun makes good what failed; a second one may be needed for what could not be undone.
             for _ in 0..2 {
                 let (_, _, changes) = lab.plan().await;

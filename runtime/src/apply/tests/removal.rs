@@ -46,3 +46,34 @@ async fn a_failure_is_reported_and_the_rest_goes_nevertheless() {
     let (_, report) = remove(&lab, false).await;
     assert!(report.failed.is_empty(), "{report:?}");
 }
+
+#[tokio::test]
+async fn a_stranger_in_a_network_that_should_go_is_named_and_not_touched() {
+    let mut lab = Lab::new(vec![capability("weather"), workspace("files")]);
+    lab.apply().await;
+    let network = "selu_test_agent_weather_1";
+    lab.fake.edit(|world| {
+        let mut stranger = world.containers[network].clone();
+        stranger.observed.spec.labels.clear();
+        world.containers.insert("stranger".to_owned(), stranger);
+    });
+    let agent = lab.project.agents.get_mut("agent").unwrap();
+    agent.capabilities.remove("weather");
+    let report = lab.apply().await;
+    let failed: Vec<&String> = report
+        .outcomes
+        .iter()
+        .filter_map(|(_, outcome)| match outcome {
+            Outcome::Failed(why) => Some(why),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(failed.len(), 1, "{report:?}");
+    assert!(failed[0].contains("in it: stranger"), "{failed:?}");
+    lab.fake.edit(|world| {
+        let stranger = world.containers.remove("stranger").unwrap();
+        assert!(stranger.observed.networks.contains_key(network));
+    });
+    lab.apply().await;
+    lab.assert_as_planned("once the stranger has left").await;
+}

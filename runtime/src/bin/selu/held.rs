@@ -1,9 +1,9 @@
 //! Asking, holding, and working while holding (product.md 10, 14).
 
 use std::io::{IsTerminal, Write};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use selu_runtime::engine::Engine;
+use selu_runtime::engine::{Engine, EngineError};
 use selu_runtime::gateway;
 use selu_runtime::hold::{self, Hold, HoldError, Info};
 use selu_runtime::stop::Stop;
@@ -11,6 +11,9 @@ use selu_runtime::stop::Stop;
 use crate::args::Consent;
 use crate::hints::Hinted;
 use crate::printer::Printer;
+
+/// How often the hold is tried for when the image that it runs goes away meanwhile.
+const ATTEMPTS: u32 = 5;
 
 /// Whether to go on. Without a terminal and without `-y` the answer can't be had, and that is an error.
 pub(crate) async fn ask(consent: Consent, question: &str) -> anyhow::Result<bool> {
@@ -38,7 +41,6 @@ pub(crate) async fn take(
     operation: &str,
     wait: u64,
 ) -> anyhow::Result<Hold> {
-    gateway::ensure_image(engine, project, image).await?;
     let info = Info {
         host: rustix::system::uname()
             .nodename()
@@ -49,13 +51,22 @@ pub(crate) async fn take(
         operation: operation.to_owned(),
         since: utc(SystemTime::now()),
     };
-    match hold::take(engine, project, image, &info, Duration::from_secs(wait)).await {
-        Ok(hold) => Ok(hold),
-        Err(error @ HoldError::Held { .. }) => {
-            let hint = "wait for it, or say how long with --lock-timeout SECONDS";
-            Err(Hinted::new(error.to_string(), hint).into())
+    let give_up = Instant::now() + Duration::from_secs(wait);
+    let mut attempt = 0;
+    loop {
+        attempt += 1;
+        gateway::ensure_image(engine, project, image).await?;
+        let left = give_up.saturating_duration_since(Instant::now());
+        match hold::take(engine, project, image, &info, left).await {
+            Ok(hold) => return Ok(hold),
+            Err(error @ HoldError::Held { .. }) => {
+                let hint = "wait for it, or say how long with --lock-timeout SECONDS";
+                return Err(Hinted::new(error.to_string(), hint).into());
+            }
+            // Whoever had the hold before may have taken the image along, as `destroy` does.
+            Err(HoldError::Engine(EngineError::NotFound { .. })) if attempt < ATTEMPTS => {}
+            Err(error) => return Err(error.into()),
         }
-        Err(error) => Err(error.into()),
     }
 }
 

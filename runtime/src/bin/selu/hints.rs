@@ -1,6 +1,7 @@
 //! What to do about an error, by its type.
 
 use selu_runtime::engine::EngineError;
+use selu_runtime::lockfile::LockFileError;
 
 /// Hints for every error of the chain that has a cure.
 pub(crate) fn of(error: &anyhow::Error) -> Vec<String> {
@@ -10,6 +11,11 @@ pub(crate) fn of(error: &anyhow::Error) -> Vec<String> {
 fn one(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     if let Some(Hinted { hint, .. }) = error.downcast_ref() {
         return Some(hint.clone());
+    }
+    if let Some(LockFileError::Malformed { .. }) = error.downcast_ref() {
+        let hint = "settle the conflict in it, or take it back from version control; if it is removed, `selu lock` writes \
+                    it anew, without the policies that were settled in it";
+        return Some(hint.to_owned());
     }
     let hint = match error.downcast_ref::<EngineError>()? {
         EngineError::Unreachable { .. } => {

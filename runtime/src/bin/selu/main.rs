@@ -44,6 +44,14 @@ fn main() -> ExitCode {
             exit
         }
     };
+    if let Some(error) = printer.lost() {
+        printer.say(&format!(
+            "error: standard output could not be written: {error}"
+        ));
+        if exit == Exit::Done {
+            return Exit::Failed.into();
+        }
+    }
     exit.into()
 }
 

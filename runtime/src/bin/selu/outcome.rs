@@ -20,6 +20,8 @@ use crate::project::{Loaded, document};
 pub(crate) struct Outcome {
     report: Report,
     exit: Exit,
+    /// Why what was done is not on disk: the error with its causes.
+    unwritten: Option<String>,
 }
 
 #[derive(Default)]
@@ -42,7 +44,11 @@ impl Outcome {
         } else {
             Exit::Failed
         };
-        Self { report, exit }
+        Self {
+            report,
+            exit,
+            unwritten: None,
+        }
     }
 
     /// Nothing was begun.
@@ -50,7 +56,21 @@ impl Outcome {
         Self {
             report: Report::not_begun(changes),
             exit,
+            unwritten: None,
         }
+    }
+
+    /// The work is done and cannot be written down; nothing of the report is lost for that.
+    fn unwritten(&mut self, printer: &Printer, error: &anyhow::Error) {
+        if self.exit == Exit::Done {
+            self.exit = match Counts::of(&self.report).done {
+                0 => Exit::Failed,
+                _ => Exit::Partial,
+            };
+        }
+        let text = format!("{error:#}");
+        printer.say(&format!("error: {}", shown(&text)));
+        self.unwritten = Some(text);
     }
 
     /// Says how it went, once.
@@ -98,6 +118,9 @@ impl Outcome {
         document.insert("failed".to_owned(), counts.failed.into());
         document.insert("not_started".to_owned(), counts.not_started.into());
         document.insert("interrupted".to_owned(), self.report.interrupted.into());
+        if let Some(why) = &self.unwritten {
+            document.insert("unwritten".to_owned(), why.clone().into());
+        }
         document.insert("exit_code".to_owned(), self.exit.code().into());
         printer.json(&document.into());
         self.exit
@@ -251,7 +274,7 @@ impl Locking<'_> {
     pub(crate) fn finish(
         &self,
         plan: &Plan,
-        outcome: Outcome,
+        mut outcome: Outcome,
         journal: &mut Journal,
     ) -> anyhow::Result<Exit> {
         let Self {
@@ -294,14 +317,18 @@ impl Locking<'_> {
                 return Ok(self.differs(&merged.changes, outcome));
             }
         } else {
-            let written = loaded.lock.save(&merged.lock)?;
-            journal.save()?;
-            if written {
-                let path = loaded.lock.path();
-                printer.say(&format!(
-                    "{} written",
-                    path.strip_prefix(".").unwrap_or(path)
-                ));
+            // What was discovered stays due until it is in the lock.
+            let written = loaded.lock.save(&merged.lock).map_err(anyhow::Error::from);
+            match written.and_then(|written| Ok((written, journal.save()?))) {
+                Ok((true, ())) => {
+                    let path = loaded.lock.path();
+                    printer.say(&format!(
+                        "{} written",
+                        path.strip_prefix(".").unwrap_or(path)
+                    ));
+                }
+                Ok((false, ())) => {}
+                Err(error) => outcome.unwritten(printer, &error),
             }
         }
         for change in &merged.changes {

@@ -23,6 +23,7 @@ pub(crate) const FORMAT_VERSION: &str = "1.0";
 pub(crate) struct Printer {
     format: Format,
     answered: AtomicBool,
+    lost: OnceLock<io::Error>,
     redactor: OnceLock<Redactor>,
     terminal: bool,
     lines: MultiProgress,
@@ -41,6 +42,7 @@ impl Printer {
         Self {
             format,
             answered: AtomicBool::new(false),
+            lost: OnceLock::new(),
             redactor: OnceLock::new(),
             terminal,
             lines: MultiProgress::with_draw_target(target),
@@ -87,14 +89,14 @@ impl Printer {
     /// Data as text; nothing if standard output is to be JSON.
     pub(crate) fn data(&self, text: &str) {
         if !self.is_json() {
-            write_out(text);
+            self.write_out(text);
         }
     }
 
     /// Data as JSON; nothing if standard output is to be text.
     pub(crate) fn json(&self, value: &Value) {
         if self.is_json() && !self.answered.swap(true, Ordering::SeqCst) {
-            write_out(&format!("{value:#}\n"));
+            self.write_out(&format!("{value:#}\n"));
         }
     }
 
@@ -162,6 +164,26 @@ impl Printer {
         match self.redactor.get() {
             Some(redactor) => redactor.clean(text),
             None => text.to_owned(),
+        }
+    }
+
+    /// Why standard output is not whole, if it is not: a full disk, for one.
+    pub(crate) fn lost(&self) -> Option<&io::Error> {
+        self.lost.get()
+    }
+
+    /// A reader that went away (`selu plan | head`) is no failure.
+    fn write_out(&self, text: &str) {
+        let mut stdout = io::stdout().lock();
+        let written = stdout
+            .write_all(text.as_bytes())
+            .and_then(|()| stdout.flush());
+        match written {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                // The first one says enough.
+                let _ = self.lost.set(error);
+            }
+            _ => {}
         }
     }
 
@@ -249,12 +271,4 @@ fn columns(terminal: impl std::os::fd::AsFd) -> Option<usize> {
 
 fn colors_allowed() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-}
-
-/// A reader that went away (`selu plan | head`) is no failure.
-fn write_out(text: &str) {
-    let mut stdout = io::stdout().lock();
-    let _ = stdout
-        .write_all(text.as_bytes())
-        .and_then(|()| stdout.flush());
 }

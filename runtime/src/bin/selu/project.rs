@@ -8,7 +8,7 @@ use selu_compiler::check::check;
 use selu_compiler::diag::{Diagnostic, Severity, render};
 use selu_compiler::diff::{self, ChangeSet};
 use selu_compiler::lock::Lock;
-use selu_compiler::model::{InstanceKey, Project, is_id};
+use selu_compiler::model::{InstanceKey, Project, Settings, is_id};
 use selu_compiler::observed::Observed;
 use selu_compiler::plan::Plan;
 use selu_compiler::resolve::resolve;
@@ -45,8 +45,34 @@ pub(crate) fn load(
     printer: &Printer,
     directory: &Directory,
 ) -> anyhow::Result<Option<Loaded>> {
+    let Some((sources, project)) = compile(cli, printer, directory)? else {
+        return Ok(None);
+    };
     let root = directory.dir.clone();
-    let sources = read(&root)?;
+    let lock = LockFile::load(&root)?;
+    Ok(Some(Loaded {
+        root,
+        sources,
+        project,
+        lock,
+    }))
+}
+
+/// As [`load`], without the lock: what needs no lock goes on where that is damaged.
+pub(crate) fn load_project(
+    cli: &Cli,
+    printer: &Printer,
+    directory: &Directory,
+) -> anyhow::Result<Option<Project>> {
+    Ok(compile(cli, printer, directory)?.map(|(_, project)| project))
+}
+
+fn compile(
+    cli: &Cli,
+    printer: &Printer,
+    directory: &Directory,
+) -> anyhow::Result<Option<(SourceSet, Project)>> {
+    let sources = read(&directory.dir)?;
     let mut checked = check(&sources);
     let name = cli.global.project.as_deref();
     if let Some(name) = name.filter(|name| !is_id(name)) {
@@ -63,13 +89,7 @@ pub(crate) fn load(
     if let Some(name) = name {
         project.name = Some(name.to_owned());
     }
-    let lock = LockFile::load(&root)?;
-    Ok(Some(Loaded {
-        root,
-        sources,
-        project,
-        lock,
-    }))
+    Ok(Some((sources, project)))
 }
 
 /// Reads a directory; one without a project is an error, never an empty project (K06).
@@ -129,8 +149,7 @@ impl Loaded {
 
     /// The engine that the command line, the settings or the environment name.
     pub(crate) async fn engine(&self, cli: &Cli) -> anyhow::Result<Box<dyn Engine>> {
-        let host = cli.global.host.as_deref();
-        connect(host.or(self.project.settings.engine_host.as_deref())).await
+        engine(cli, &self.project.settings).await
     }
 
     /// A plan that asked nobody. `None` once its findings were reported.
@@ -226,6 +245,12 @@ impl Loaded {
             .map(|(key, _)| key.clone())
             .collect()
     }
+}
+
+/// The engine that the command line, the settings or the environment name.
+pub(crate) async fn engine(cli: &Cli, settings: &Settings) -> anyhow::Result<Box<dyn Engine>> {
+    let host = cli.global.host.as_deref();
+    connect(host.or(settings.engine_host.as_deref())).await
 }
 
 /// Finds an engine.

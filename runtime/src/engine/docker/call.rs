@@ -44,6 +44,7 @@ impl Docker {
         limit: Duration,
         future: impl Future<Output = Result<T, Error>>,
     ) -> EngineResult<T> {
+        tracing::trace!("{call}");
         match tokio::time::timeout(limit, future).await {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(error)) => Err(self.failure(call, limit, error)),

@@ -10,7 +10,7 @@ use crate::exit::Exit;
 use crate::held;
 use crate::hints::Hinted;
 use crate::printer::Printer;
-use crate::project::{document, load};
+use crate::project::{document, engine, load_project};
 
 pub(crate) async fn run(
     cli: &Cli,
@@ -18,14 +18,14 @@ pub(crate) async fn run(
     stop: &Stop,
     args: &DestroyArgs,
 ) -> anyhow::Result<Exit> {
-    let Some(loaded) = load(cli, printer, &args.directory)? else {
+    let Some(project) = load_project(cli, printer, &args.directory)? else {
         return Ok(Exit::Failed);
     };
-    let Some(project) = loaded.project.name.clone() else {
+    let engine = engine(cli, &project.settings).await?;
+    let Some(project) = project.name else {
         let hint = "set `name` in selu.toml, or say --project NAME";
         return Err(Hinted::new("the project has no name, so it owns nothing", hint).into());
     };
-    let engine = loaded.engine(cli).await?;
     let observed = engine.observe(&project, &[]).await?;
     let removal = Removal::of(&observed, args.volumes);
     let image = gateway_image(&project);

@@ -45,7 +45,15 @@ pub(crate) async fn run(cli: &Cli, printer: &Printer, args: &Directory) -> anyho
     if let Some(gateway) = &planned.plan.gateway
         && planned.observed.containers.contains_key(&gateway.name)
     {
-        lines.push(policy_line(engine.as_ref(), &planned, gateway).await);
+        let line = policy_line(engine.as_ref(), &planned, gateway).await;
+        if !line.right && planned.changes.is_empty() {
+            // Listing and inspecting cannot show it, so apply finds nothing to do.
+            printer.hint(&format!(
+                "remove the container {} and run `selu apply`: it is made anew and gets the planned policy",
+                gateway.name
+            ));
+        }
+        lines.push(line);
     }
     let right = lines.iter().all(|line| line.right);
     let exit = if right { Exit::Done } else { Exit::Differs };
