@@ -14,7 +14,7 @@ pub(crate) const RULES: &[Rule] = &[Rule {
         Capability("resources: {max_cpu_fraction: 0.5}\n"),
     ],
     failing: &[
-        Case(Manifest("id: [\n"), &["SELU0201 manifest.yaml:2:1"]),
+        Case(Manifest("id: [\n"), &["SELU0201 manifest.yaml:1:5"]),
         Case(
             Capability("class: tool\nclass: tool\n"),
             &["SELU0202 manifest.yaml:4:1"],
