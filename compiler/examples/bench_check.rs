@@ -3,7 +3,8 @@
 //!
 //! `bench_check MODE DIR` prints one JSON object. MODE is `parse` (reads every file and gives the YAML ones to
 //! `serde_yaml`, on one thread: the measure), `events` (the same with the events of `saphyr-parser` alone: the floor of one
-//! thread) `check` (what `selu check` does until it reports) or `again` (the same a second time in the same process).
+//! thread), `check` (what `selu check` does until it reports) or `again` (what `selu check --watch` does after one manifest
+//! has changed; the directory is written to).
 #![allow(clippy::print_stdout, clippy::print_stderr)] // a program of its own
 
 use std::fs;
@@ -29,8 +30,8 @@ fn main() -> ExitCode {
         "events" => parse(root, |text| {
             saphyr_parser::Parser::new_from_str(text).all(|event| black_box(event).is_ok())
         }),
-        "check" => Ok(whole(root, false)),
-        "again" => Ok(whole(root, true)),
+        "check" => Ok(whole(root)),
+        "again" => again(root),
         other => {
             eprintln!("bench_check: there is no mode {other}");
             return ExitCode::from(64);
@@ -74,8 +75,8 @@ fn parse(root: &Utf8Path, parser: impl Fn(&str) -> bool) -> std::io::Result<serd
     )
 }
 
-/// Reads and checks a project and keeps what `selu check` keeps until it reports; once more, if that is what is timed.
-fn whole(root: &Utf8Path, again: bool) -> serde_json::Value {
+/// Reads and checks a project, and keeps what `selu check` keeps until it reports.
+fn whole(root: &Utf8Path) -> serde_json::Value {
     let start = Instant::now();
     let before = peak_kib();
     let sources = source::read(root);
@@ -84,7 +85,7 @@ fn whole(root: &Utf8Path, again: bool) -> serde_json::Value {
     let all = start.elapsed();
     let bytes: usize = sources.files().map(|file| file.text.len()).sum();
     let peak = peak_kib();
-    let mut report = json!({
+    json!({
         "seconds": seconds(all),
         "read_seconds": seconds(read),
         "check_seconds": seconds(all - read),
@@ -94,14 +95,34 @@ fn whole(root: &Utf8Path, again: bool) -> serde_json::Value {
         "compiles": checked.project.is_some(),
         "peak_kib": peak,
         "start_kib": before,
-    });
-    drop((sources, checked));
-    if again {
-        let start = Instant::now();
-        black_box(check::check(&source::read(root)));
-        report["seconds"] = json!(seconds(start.elapsed()));
+    })
+}
+
+/// Checks a project, then once more after one manifest has changed, as `selu check --watch` does. The manifest is put back.
+fn again(root: &Utf8Path) -> std::io::Result<serde_json::Value> {
+    let mut sources = source::read(root);
+    let mut cache = check::Cache::default();
+    let before = check::check_again(&sources, &mut cache).diagnostics;
+    let manifests: Vec<_> = sources
+        .files()
+        .filter(|file| file.path.file_name() == Some("manifest.yaml"))
+        .collect();
+    let Some(changed) = manifests.get(manifests.len() / 2) else {
+        return Err(std::io::Error::other("the project has no manifest"));
+    };
+    let (path, text) = (changed.path.clone(), changed.text.clone());
+    fs::write(root.join(&path), format!("{text}x-changed: true\n"))?;
+    let start = Instant::now();
+    let alone = source::refresh(&mut sources, &path);
+    let after = check::check_again(&sources, &mut cache).diagnostics;
+    let seconds = seconds(start.elapsed());
+    fs::write(root.join(&path), text)?;
+    if !alone || cache.fresh() != 1 || before != after {
+        return Err(std::io::Error::other(
+            "more than one file was read or checked again",
+        ));
     }
-    report
+    Ok(json!({ "seconds": seconds }))
 }
 
 fn seconds(duration: Duration) -> f64 {

@@ -43,8 +43,9 @@ const REMEMBERED_NODES_MAX: usize = 500;
 /// How many results are remembered.
 const REMEMBERED_MAX: usize = 2048;
 
-/// Results by schema. A pure function's memory, which no caller can tell from its absence.
-static REMEMBERED: Mutex<Option<HashMap<Value, Vec<Problem>>>> = Mutex::new(None);
+/// Results by schema, as compact JSON: as a tree it would take several times the room. A pure function's memory, which no
+/// caller can tell from its absence.
+static REMEMBERED: Mutex<Option<HashMap<String, Vec<Problem>>>> = Mutex::new(None);
 
 /// Everything that is wrong with an `input_schema`, errors and warnings.
 pub fn schema(value: &Value) -> Vec<Problem> {
@@ -58,8 +59,9 @@ pub fn schema(value: &Value) -> Vec<Problem> {
     if size.nodes > REMEMBERED_NODES_MAX {
         return check(value);
     }
+    let text = value.to_string();
     let mut remembered = REMEMBERED.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(problems) = remembered.get_or_insert_default().get(value) {
+    if let Some(problems) = remembered.get_or_insert_default().get(&text) {
         return problems.clone();
     }
     drop(remembered);
@@ -69,7 +71,7 @@ pub fn schema(value: &Value) -> Vec<Problem> {
     if remembered.len() >= REMEMBERED_MAX {
         remembered.clear();
     }
-    remembered.insert(value.clone(), problems.clone());
+    remembered.insert(text, problems.clone());
     problems
 }
 
