@@ -3,7 +3,7 @@
 //! The text is read by `saphyr-parser` and by nothing else. The guard bounds it (bytes, nodes, depth, aliases), expands
 //! merge keys, refuses tags, further documents, duplicate and non-string keys, and decides each scalar by the YAML 1.2
 //! core schema while it keeps the written text. Only then does `serde_yaml` get values, not text
-//! ([`crate::check::shape`]): what it does with text alone (last duplicate wins, `~` for a string, merge keys ignored,
+//! (`check/shape.rs`): what it does with text alone (last duplicate wins, `~` for a string, merge keys ignored,
 //! 1.10 turned into 1.1) cannot happen.
 
 mod guard;

@@ -1,5 +1,5 @@
 //! manifest.yaml as written. Every field is optional here, required ones too: what is missing or wrong is already a
-//! finding when these types are filled ([`crate::check::shape`]), and the rest of the file is checked all the same.
+//! finding when these types are filled (`check/shape.rs`), and the rest of the file is checked all the same.
 //!
 //! The doc comments become the descriptions that editors show.
 

@@ -1,4 +1,4 @@
-//! i18n/<locale>.yaml as written; see [`super::capability`] on optional fields.
+//! `i18n/LOCALE.yaml` as written; see [`super::capability`] on optional fields.
 
 use std::collections::BTreeMap;
 

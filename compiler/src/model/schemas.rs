@@ -1,5 +1,5 @@
 //! JSON Schemas of the files that people write, made from the Raw types: for editors, and for
-//! [`crate::check::shape`], so that the two cannot differ.
+//! `check/shape.rs`, so that the two cannot differ.
 
 use std::sync::LazyLock;
 
@@ -86,7 +86,7 @@ pub(crate) fn agent() -> &'static Value {
     &AGENT
 }
 
-/// Of i18n/<locale>.yaml.
+/// Of `i18n/LOCALE.yaml`.
 pub(crate) fn locale() -> &'static Value {
     &LOCALE
 }
