@@ -32,6 +32,7 @@ fn fuzz(name: &str, share: u64, seeds: &[Vec<u8>], dictionary: &[&str], target: 
     for run in 0..runs + seeds.len() as u64 {
         let input = match seeds.get(usize::try_from(run).unwrap()) {
             Some(seed) => seed.clone(),
+            None if dictionary == JSON => mutator.mutate_json(seeds),
             None => mutator.mutate(seeds),
         };
         let began = Instant::now();
@@ -190,6 +191,23 @@ const JSON: &[&str] = &[
     "\"$dynamicRef\":\"#a\"",
     "\"$anchor\":\"a\"",
     "\"required\"",
+    "\"enum\"",
+    "\"const\"",
+    "\"allOf\"",
+    "\"not\"",
+    "\"if\"",
+    "\"$defs\"",
+    "\"definitions\"",
+    "\"additionalProperties\"",
+    "\"patternProperties\"",
+    "\"minLength\"",
+    "\"multipleOf\"",
+    "\"name\"",
+    "\"description\"",
+    "\"input_schema\"",
+    "\"recommended_policy\"",
+    "\"list_tools\"",
+    "\"(?=a)+|[\"",
 ];
 const TOML: &[&str] = &[
     "version = 1",
