@@ -134,3 +134,16 @@ fn seven_faults_in_three_files_come_in_one_run_in_order() {
     );
     assert!(fixture.text().ends_with("\n7 errors\n"));
 }
+
+#[test]
+fn a_line_that_is_too_long_to_show_has_its_place_named() {
+    let hosts = ", \":443\"".repeat(1_000);
+    let fixture = manifest(&format!(
+        "id: weather\nimage: a/b:1\nnetwork:\n  mode: allowlist\n  hosts: [\"a.example:443\"{hosts}]\n"
+    ));
+    let text = fixture.text();
+    assert!(text.contains("manifest.yaml:5:29"), "{text}");
+    assert!(text.ends_with("1000 errors\n"));
+    // The length of the text is that of the findings, not of the line for each of them.
+    assert!(text.len() < 400_000, "{}", text.len());
+}

@@ -17,6 +17,8 @@ use crate::source::SourceSet;
 
 /// Lines further apart than this are shown one by one, not as one excerpt.
 const FAR: usize = 300;
+/// A line of more bytes is not shown, its place is named alone: laying it out takes time for each of its findings.
+const LONGEST_LINE: usize = 2_000;
 /// A terminal that is narrower than this gets lines of this width.
 const NARROWEST: usize = 40;
 
@@ -184,11 +186,12 @@ impl<'a> Lines<'a> {
         escaped(below(self.base, &place.origin.file).as_str()).into_owned()
     }
 
-    /// The file's lines and the index of the place's own, where there is one.
+    /// The file's lines and the index of the place's own, where there is one that can be shown.
     fn at(&self, place: &Place) -> Option<(&[&'a str], usize)> {
         let lines = self.files.get(place.origin.file.as_path())?;
         let index = (place.origin.line as usize).checked_sub(1)?;
-        (index < lines.len()).then_some((lines, index))
+        let line = lines.get(index)?;
+        (line.len() <= LONGEST_LINE).then_some((lines, index))
     }
 
     /// Adds the finding's place, and the further ones: beside it where they are near, else after it.
@@ -320,7 +323,9 @@ impl<'a, 'l> Excerpt<'a, 'l> {
         let mut starts = Vec::with_capacity(last - first + 1);
         for line in &self.lines[first..=last] {
             starts.push(source.len());
-            source.push_str(&visible(line));
+            // Lines between those with a mark may be longer than any of them.
+            let end = line.floor_char_boundary(LONGEST_LINE);
+            source.push_str(&visible(&line[..end]));
             source.push('\n');
         }
         source.pop();
