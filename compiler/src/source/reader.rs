@@ -165,6 +165,10 @@ impl<'a> Reader<'a> {
         };
         if text.contains('\r') {
             text = text.replace("\r\n", "\n");
+            // In YAML a carriage return alone ends a line too; elsewhere it is a character.
+            if matches!(path.extension(), Some("yaml" | "yml")) {
+                text = text.replace('\r', "\n");
+            }
         }
         // It is kept as long as the findings: without the room that reading left.
         text.shrink_to_fit();

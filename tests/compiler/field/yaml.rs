@@ -150,6 +150,15 @@ fn a07_byte_order_marks_and_line_ends_of_windows_change_nothing() {
 }
 
 #[test]
+fn a_carriage_return_alone_ends_a_line_of_yaml_where_it_is_counted_too() {
+    let text = manifest("id: weather\rimage: Bad\r").text();
+    assert!(
+        text.contains("manifest.yaml:2:8") && text.contains("image: Bad"),
+        "{text}"
+    );
+}
+
+#[test]
 fn a09_a_latin_1_byte_has_line_column_and_cure() {
     let fixture = Fixture::new([]);
     fixture.write("agent.yaml", b"id: a\nname: A\n\n\n\n\nx-text: f\xFCr\n");
