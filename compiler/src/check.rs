@@ -26,7 +26,7 @@ use camino::Utf8Path;
 
 use crate::diag::codes::agent as codes;
 use crate::diag::{Diagnostic, Place, Severity};
-use crate::model::{Agent, InstanceKey, Origin, Project, Routing, ToolSource};
+use crate::model::{Agent, InstanceKey, Origin, Project, Routing, Settings, ToolSource};
 use crate::parallel;
 use crate::source::{AgentFolder, CapabilityFolder, RootKind, SourceSet};
 use agent::{Draft, Shared};
@@ -62,7 +62,9 @@ pub fn check_again(sources: &SourceSet, cache: &mut Cache) -> Checked {
     let outcomes = cache.outcomes(&folders(sources));
     let mut drafts = cache.drafts(&sources.agents).into_iter();
     whole_project(sources, outcomes, |folder| {
-        drafts.next().unwrap_or_else(|| Arc::new(agent::read(folder)))
+        drafts
+            .next()
+            .unwrap_or_else(|| Arc::new(agent::read(folder)))
     })
 }
 
@@ -97,12 +99,15 @@ fn whole_project(
         .collect();
     let shared = outcomes.collect();
     let mut ids = HashMap::new();
-    let agents = if sources.kind == Some(RootKind::Capability) {
+    let mut agents = if sources.kind == Some(RootKind::Capability) {
         nameless(shared, &mut ids, &mut diagnostics)
     } else {
         agents(sources, own, shared, draft, &mut ids, &mut diagnostics)
     };
-    settings.targets(&instances(&ids, &agents), &mut diagnostics);
+    if settings.has_targets() {
+        settings.targets(&instances(&ids, &agents), &mut diagnostics);
+    }
+    override_limits(&settings.settings, &mut agents);
     settings.settings.levels.apply(&mut diagnostics);
     quotes::keep(&mut diagnostics, sources);
     diagnostics
@@ -183,6 +188,18 @@ fn nameless(
         }
     }
     agents
+}
+
+/// Limits of selu.toml count for one instance, also where several agents name the same capability.
+fn override_limits(settings: &Settings, agents: &mut BTreeMap<String, Agent>) {
+    for (key, limits) in &settings.limits {
+        let capability = agents
+            .get_mut(key.agent())
+            .and_then(|agent| agent.capabilities.get_mut(key.capability()));
+        if let Some(capability) = capability {
+            limits.apply(&mut Arc::make_mut(capability).limits);
+        }
+    }
 }
 
 /// The name of what is compiled without a project.

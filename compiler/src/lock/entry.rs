@@ -41,6 +41,7 @@ pub(super) fn from_plan(planned: &PlannedInstance) -> LockedInstance {
         cache,
         sharing,
         limits,
+        limit_overrides: _,
         network_rules,
         credentials,
         prompts,

@@ -14,6 +14,7 @@ pub static ALL: &[&Code] = &[
     &UNKNOWN_CODE,
     &ERROR_LOWERED,
     &LEVEL_TWICE,
+    &LIMITS_WITHOUT_INSTANCE,
 ];
 
 /// `toml-syntax`.
@@ -143,5 +144,18 @@ pub static LEVEL_TWICE: Code = Code {
     example: r#"[diagnostics]
 "SELU0111" = "allow"
 "folder-name-differs" = "error"
+"#,
+};
+
+/// `limits-without-instance`.
+pub static LIMITS_WITHOUT_INSTANCE: Code = Code {
+    id: "SELU0913",
+    name: "limits-without-instance",
+    severity: Severity::Error,
+    rules: &["L3", "R1"],
+    cause: "`[limits]` names an instance that the project does not have. A limit is a guard: one that guards nothing is never ignored.",
+    cure: "Correct the name, or remove the table.",
+    example: r#"[limits."helper/wether"]
+max_memory_mb = 64
 "#,
 };
