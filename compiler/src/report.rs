@@ -11,8 +11,8 @@ use serde::Serialize;
 use crate::diff::ChangeSet;
 use crate::plan::Plan;
 
-pub use escape::escape;
 pub(crate) use escape::hidden;
+pub use escape::{escape, json_text};
 pub(crate) use view::cores;
 
 const PLAN_TEXT: &str = include_str!("report/plan.txt");

@@ -10,6 +10,7 @@ mod engine_down;
 mod field;
 mod hostile;
 mod project;
+mod same;
 mod secrets;
 mod usage;
 

@@ -256,6 +256,10 @@ pub(crate) const OTHER_CASES: &[Case] = &[
         &["SELU0911 selu.toml:2:17"],
     ),
     Case(
+        Settings("[limits.\"helper/wether\"]\npids_limit = 9\n"),
+        &["SELU0913 selu.toml:1:9"],
+    ),
+    Case(
         Settings("[diagnostics]\nSELU0507 = \"error\"\nhost-any-port = \"allow\"\n"),
         &["SELU0912 selu.toml:3:1"],
     ),

@@ -80,9 +80,7 @@ impl Watch {
         let young = std::mem::replace(&mut self.young, change.clone());
         let checked = match Change::both(young, change) {
             None => None,
-            Some(change) if self.read(change) => {
-                Some(check_again(&self.sources, &mut self.cache))
-            }
+            Some(change) if self.read(change) => Some(check_again(&self.sources, &mut self.cache)),
             Some(_) => None,
         };
         self.cost = began.elapsed();
