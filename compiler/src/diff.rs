@@ -1,8 +1,9 @@
 //! Plan × Observed → [`ChangeSet`]: what apply has to do, and why, path by path.
 //!
-//! The spec label says whether a container was made for what is planned: if not, the difference is intent and the
-//! container is replaced, since an engine cannot change a label. If so, whatever differs is someone else's doing (drift):
-//! the engine changes it in place where it can, and the container is replaced where it cannot.
+//! Settings are compared field by field, whatever the labels say. An engine changes limits in place; everything else
+//! replaces the container. The spec label tells who changed something: a container that was made for what is planned and
+//! differs now was changed by someone else (drift); one that was made for something else differs by intent. Limits follow
+//! no label once they were changed in place; who changed them is told by what was applied last, which the lock has.
 
 mod fields;
 mod gateway;
@@ -12,6 +13,7 @@ mod orphans;
 
 use serde::{Deserialize, Serialize};
 
+use crate::lock::Lock;
 use crate::model::InstanceKey;
 use crate::observed::Observed;
 use crate::plan::Plan;
@@ -24,10 +26,17 @@ pub use order::dependencies;
 ///
 /// Volumes hold data and are in no change (product.md 15).
 pub fn changes(plan: &Plan, observed: &Observed) -> ChangeSet {
+    changes_since(None, plan, observed)
+}
+
+/// As [`changes`], with the lock that the last apply wrote, which tells intent and drift of limits apart.
+pub fn changes_since(applied: Option<&Lock>, plan: &Plan, observed: &Observed) -> ChangeSet {
     let mut changes = Vec::new();
     changes.extend(gateway::change(plan, observed));
     for (key, planned) in &plan.instances {
-        changes.push(instance::change(plan, key, planned, observed));
+        let applied = applied.and_then(|lock| lock.instances.get(key));
+        let limits = applied.map(|applied| &applied.limits);
+        changes.push(instance::change(plan, key, planned, observed, limits));
     }
     changes.extend(orphans::changes(plan, observed, &changes));
     ChangeSet {
@@ -118,9 +127,9 @@ pub struct Reason {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cause {
-    /// The directory or the lock changed: the object's spec label differs from the planned hash.
+    /// The directory or the lock changed.
     Intent,
-    /// The live object changed: its label is the planned hash, its fields are not.
+    /// The live object changed, and not by us.
     Drift,
 }
 

@@ -346,6 +346,9 @@ pub mod label {
     /// The rules that a container runs under and that its settings cannot show, as canonical JSON
     /// ([`super::hash::RunRules`]): it lets a plan name old values. Only [`SPEC`] decides.
     pub const RULES: &str = "dev.selu.rules";
+    /// The limits that a resident was made with, as canonical JSON ([`super::hash::MadeLimits`]): an engine changes limits
+    /// in place and no label, so [`SPEC`] alone could not be judged afterwards.
+    pub const LIMITS: &str = "dev.selu.limits";
     /// What all of them begin with.
     pub const PREFIX: &str = "dev.selu.";
     /// On an image that `selu build` made: the hash of its folder. The only one of ours that an image may bear (W6).

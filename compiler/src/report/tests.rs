@@ -52,7 +52,8 @@ fn changes_show_old_and_new_and_drift_apart_from_intent() {
     world.add("weather", "old");
     world.add("weather", "same");
     world.apply();
-    world.capability("weather/api").limits.memory_mb = 256;
+    let limits = &mut world.capability("weather/api").limits;
+    (limits.memory_mb, limits.cpu_seconds) = (256, 10);
     world.container("selu_p_weather_maps_1").spec.pids = 9;
     let agent = world.project.agents.get_mut("weather").unwrap();
     agent.capabilities.remove("old");

@@ -176,7 +176,7 @@ impl Loaded {
         Ok(self
             .resolved(printer, self.lock(), Some(&observed), talk)
             .map(|plan| {
-                let changes = diff::changes(&plan, &observed);
+                let changes = diff::changes_since(self.lock(), &plan, &observed);
                 Planned {
                     observed,
                     plan,
