@@ -11,12 +11,15 @@ mod instance;
 mod order;
 mod orphans;
 
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::lock::Lock;
 use crate::model::InstanceKey;
 use crate::observed::Observed;
-use crate::plan::Plan;
+use crate::plan::{Plan, names};
 
 pub use instance::predecessors;
 pub(crate) use instance::{may_stay, residents};
@@ -45,8 +48,7 @@ pub fn changes_since(applied: Option<&Lock>, plan: &Plan, observed: &Observed) -
 }
 
 /// The actions that lead from what is to what should be, in an order that apply may follow.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ChangeSet {
     /// One per thing that exists or should exist, no-ops included.
     pub changes: Vec<Change>,
@@ -61,9 +63,28 @@ impl ChangeSet {
     }
 }
 
+impl ChangeSet {
+    /// What concerns the chosen instances: they, what is left over of them, and the gateway, which they depend on
+    /// (product.md 6). Orphans and everything else stay as they are.
+    pub fn only(self, plan: &Plan, targets: &BTreeSet<InstanceKey>) -> Self {
+        let of_a_target = |name: &str| {
+            targets
+                .iter()
+                .any(|key| names::generation(name, &plan.project, key).is_some())
+        };
+        let concerns = |change: &Change| match &change.subject {
+            Subject::Gateway(_) => true,
+            Subject::Instance(key) => targets.contains(key),
+            Subject::Container(name) | Subject::Network(name) => of_a_target(name),
+        };
+        Self {
+            changes: self.changes.into_iter().filter(concerns).collect(),
+        }
+    }
+}
+
 /// What happens to one thing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Change {
     /// What it is.
     pub subject: Subject,
@@ -74,7 +95,7 @@ pub struct Change {
 }
 
 /// What a change is about.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase", tag = "kind", content = "name")]
 pub enum Subject {
     /// The project's gateway with its network, volume and policy.
@@ -88,7 +109,7 @@ pub enum Subject {
 }
 
 /// What is done (product.md 4).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
     /// It does not exist.
@@ -108,8 +129,7 @@ pub enum Action {
 }
 
 /// Why, with the path of the field.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Reason {
     /// Such as `spec.memory_bytes`, `spec.env.SELU_SESSION_ID`, `state`.
     pub path: String,
@@ -124,7 +144,7 @@ pub struct Reason {
 }
 
 /// Who changed something (product.md 4).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Cause {
     /// The directory or the lock changed.

@@ -10,6 +10,8 @@ use crate::resolve::testing::{DIGEST, OTHER_DIGEST, World, key_of};
 const API: &str = "selu_p_weather_api_1";
 const GATEWAY: &str = "selu_p_gateway";
 
+type Edit = fn(&mut Capability);
+
 /// What a change of an applied world asks for; afterwards the world has converged.
 fn after(change: impl FnOnce(&mut World)) -> String {
     let mut world = World::new();
@@ -35,7 +37,7 @@ fn an_empty_engine_gets_the_gateway_first() {
 
 #[test]
 fn intent_in_limits_is_an_update_in_place_field_by_field() {
-    let limits: [(&str, fn(&mut Capability), &str); 3] = [
+    let limits: [(&str, Edit, &str); 3] = [
         (
             "memory, raised",
             |api| api.limits.memory_mb = 256,
@@ -61,7 +63,7 @@ fn intent_in_limits_is_an_update_in_place_field_by_field() {
 
 #[test]
 fn every_other_field_of_a_capability_forces_a_replacement_by_itself() {
-    let fields: [(&str, fn(&mut Capability)); 10] = [
+    let fields: [(&str, Edit); 10] = [
         ("rules.cpu_seconds", |api| api.limits.cpu_seconds = 10),
         ("rules.network.mode", |api| {
             api.network.mode = NetworkMode::Any;

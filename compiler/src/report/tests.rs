@@ -2,6 +2,7 @@
 
 use super::{plan_json, plan_text, summary};
 use crate::model::{Credential, CredentialScope, NetworkMode, Policy, ToolSource};
+use crate::plan::saved::PlanDocument;
 use crate::resolve::testing::{World, tool};
 
 fn text(world: &World) -> String {
@@ -99,7 +100,13 @@ fn what_others_wrote_cannot_move_the_cursor() {
 #[test]
 fn json_holds_plan_and_changes_and_reads_back() {
     let world = World::new();
-    let value = plan_json(&world.plan(), Some(&world.changes())).unwrap();
+    let document = PlanDocument {
+        format_version: crate::plan::FORMAT_VERSION.to_owned(),
+        plan: world.plan(),
+        changes: Some(world.changes()),
+        targets: None,
+    };
+    let value = plan_json(&document).unwrap();
     assert_eq!(value["format_version"], "1.0");
     let plan: crate::plan::Plan = serde_json::from_value(value["plan"].clone()).unwrap();
     assert_eq!(plan, world.plan());

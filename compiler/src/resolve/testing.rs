@@ -49,6 +49,7 @@ impl World {
             lock: None,
             observed: Observed {
                 engine: EngineFacts {
+                    id: "the-engine".to_owned(),
                     version: "Docker 20.10.24 (API 1.41)".to_owned(),
                     cpus: 2,
                     architecture: "amd64".to_owned(),

@@ -3,18 +3,22 @@
 
 use std::collections::BTreeMap;
 
+use selu_compiler::diag::Diagnostic;
+use selu_compiler::diag::render::{self, Look};
 use selu_compiler::diff::{ChangeSet, Subject};
 use selu_compiler::lock::{DiscoveryOutcome, FieldChange, Lock, Stale, ToolChange, ToolChangeKind};
-use selu_compiler::model::{InstanceKey, Policy};
+use selu_compiler::model::{InstanceKey, Policy, Settings};
 use selu_compiler::plan::Plan;
 use selu_runtime::apply::{self, Discovery, Report};
 use selu_runtime::discover::{Journal, describe};
 use selu_runtime::events::subject_name;
+use selu_runtime::lockfile::{self, LockFile};
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
 use crate::printer::{Printer, shown};
 use crate::project::{Loaded, document};
+use crate::targets::{Targets, meant};
 
 /// A report with its exit code.
 pub(crate) struct Outcome {
@@ -243,19 +247,28 @@ pub(crate) fn counted(number: usize, word: &str) -> String {
     format!("{number} {word}{plural}")
 }
 
-/// Says why a lock does not fit, every entry of it.
-pub(crate) fn stale_text(printer: &Printer, project: &str, stale: &[Stale]) -> Exit {
+/// Says why a lock does not fit, every entry of it, with code and place.
+pub(crate) fn stale_text(printer: &Printer, loaded: &Loaded, plan: &Plan, stale: &[Stale]) -> Exit {
     let reasons: Vec<String> = stale.iter().map(ToString::to_string).collect();
     printer.say(&format!(
         "selu.lock does not fit the directory, {}:",
         counted(stale.len(), "difference")
     ));
-    for reason in &reasons {
-        printer.data(&format!("{}\n", shown(reason)));
-    }
-    printer.hint("`selu apply` or `selu lock` writes the lock anew; review what changes in it");
-    let mut document = document(project);
+    let text = loaded.lock.text().unwrap_or_default();
+    let findings: Vec<Diagnostic> = stale
+        .iter()
+        .map(|one| one.diagnostic(plan, lockfile::NAME.into(), text))
+        .collect();
+    let look = Look {
+        color: printer.color_out(),
+        width: printer.width_out(),
+        base: loaded.sources.root.clone(),
+    };
+    printer.data(&render::text_for(&findings, &loaded.sources, &look));
+    let mut document = document(&plan.project);
     document.insert("stale".to_owned(), reasons.into());
+    let findings = render::json(&findings);
+    document.insert("diagnostics".to_owned(), findings["diagnostics"].clone());
     document.insert("exit_code".to_owned(), Exit::Differs.code().into());
     printer.json(&document.into());
     Exit::Differs
@@ -264,7 +277,10 @@ pub(crate) fn stale_text(printer: &Printer, project: &str, stale: &[Stale]) -> E
 /// From a report to the lock on disk.
 pub(crate) struct Locking<'a> {
     pub(crate) printer: &'a Printer,
-    pub(crate) loaded: &'a Loaded,
+    pub(crate) lock: &'a LockFile,
+    pub(crate) settings: &'a Settings,
+    /// The entries of all others stay as they are.
+    pub(crate) targets: &'a Targets,
     /// `--locked`: compare, never write.
     pub(crate) read_only: bool,
 }
@@ -279,7 +295,9 @@ impl Locking<'_> {
     ) -> anyhow::Result<Exit> {
         let Self {
             printer,
-            loaded,
+            lock,
+            settings,
+            targets,
             read_only,
         } = *self;
         let discoveries: BTreeMap<InstanceKey, DiscoveryOutcome> = outcome
@@ -288,8 +306,8 @@ impl Locking<'_> {
             .iter()
             .map(|(key, discovery)| (key.clone(), wire(discovery)))
             .collect();
-        let settings = &loaded.project.settings;
-        let mut merged = Lock::merge(loaded.lock(), plan, &discoveries, settings);
+        let previous = lock.lock();
+        let mut merged = Lock::merge(previous, plan, &discoveries, settings);
         let not_done = outcome
             .report
             .outcomes
@@ -298,7 +316,12 @@ impl Locking<'_> {
                 Subject::Instance(key) if !outcome.is_success() => Some(key),
                 _ => None,
             });
-        merged.keep_previous(loaded.lock(), not_done);
+        merged.keep_previous(previous, not_done);
+        if targets.is_some() {
+            let locked = previous.into_iter().flat_map(|lock| lock.instances.keys());
+            let others = plan.instances.keys().chain(locked);
+            merged.keep_previous(previous, others.filter(|key| !meant(targets, key)));
+        }
         for (key, discovery) in &outcome.report.discoveries {
             match discovery {
                 Discovery::Found(_) => journal.settle(key),
@@ -307,21 +330,21 @@ impl Locking<'_> {
             }
         }
         if read_only {
-            let differs = loaded.lock.differs(&merged.lock);
+            let differs = lock.differs(&merged.lock);
             for change in &merged.changes {
                 // It stays due: neither this command nor the next one may pass over it.
                 journal.note(&change.instance, "its tools were not those of selu.lock");
             }
             journal.save()?;
             if differs {
-                return Ok(self.differs(&merged.changes, outcome));
+                return Ok(self.differs(&plan.project, &merged.changes, outcome));
             }
         } else {
             // What was discovered stays due until it is in the lock.
-            let written = loaded.lock.save(&merged.lock).map_err(anyhow::Error::from);
+            let written = lock.save(&merged.lock).map_err(anyhow::Error::from);
             match written.and_then(|written| Ok((written, journal.save()?))) {
                 Ok((true, ())) => {
-                    let path = loaded.lock.path();
+                    let path = lock.path();
                     printer.say(&format!(
                         "{} written",
                         path.strip_prefix(".").unwrap_or(path)
@@ -338,7 +361,7 @@ impl Locking<'_> {
     }
 
     /// `--locked`, and what runs lists other tools than the lock (product.md 27).
-    fn differs(&self, changes: &[ToolChange], mut outcome: Outcome) -> Exit {
+    fn differs(&self, project: &str, changes: &[ToolChange], mut outcome: Outcome) -> Exit {
         self.printer
             .say("--locked: what was discovered is not what selu.lock says; nothing was written");
         for change in changes {
@@ -347,7 +370,6 @@ impl Locking<'_> {
         if outcome.exit == Exit::Done {
             outcome.exit = Exit::Differs;
         }
-        let project = self.loaded.project.name.as_deref().unwrap_or_default();
         outcome.show(self.printer, project, changes)
     }
 }

@@ -40,7 +40,9 @@ pub(crate) async fn run(
     let mut journal = Journal::load(&loaded.root)?;
     let locking = Locking {
         printer,
-        loaded: &loaded,
+        lock: &loaded.lock,
+        settings: &loaded.project.settings,
+        targets: &None,
         read_only: false,
     };
     let dynamic: BTreeSet<&InstanceKey> = planned
@@ -100,7 +102,7 @@ fn check(printer: &Printer, loaded: &Loaded) -> Exit {
     };
     let stale = stale(loaded.lock(), &plan);
     if !stale.is_empty() {
-        return stale_text(printer, &plan.project, &stale);
+        return stale_text(printer, loaded, &plan, &stale);
     }
     printer.say("selu.lock fits the directory.");
     let mut document = document(&plan.project);
