@@ -155,6 +155,18 @@ impl Secrets {
         &self.redactor
     }
 
+    /// The sorted names of declared system credentials that a discovery would get (product.md 22).
+    pub fn present(&self, instance: &InstanceKey, credentials: &[Credential]) -> Vec<String> {
+        let mut names: Vec<String> = credentials
+            .iter()
+            .filter(|credential| credential.scope == CredentialScope::System)
+            .map(|credential| credential.name.clone())
+            .filter(|name| self.values.contains_key(&(instance.clone(), name.clone())))
+            .collect();
+        names.sort();
+        names
+    }
+
     /// The `config_json` of a discovery: declared system credentials and nothing else (C3, C4). Missing required ones
     /// are named.
     pub fn discovery_config(

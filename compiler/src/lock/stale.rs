@@ -146,6 +146,28 @@ pub fn stale(lock: Option<&Lock>, plan: &Plan) -> Vec<Stale> {
     reasons
 }
 
+/// Every difference between two locks, by instance; in [`Stale`]'s terms the second is the directory. Which credentials were
+/// present at a discovery, and what its tools recommended, is no difference of meaning.
+pub fn differences(old: &Lock, new: &Lock) -> Vec<Stale> {
+    let keys: BTreeSet<&InstanceKey> = old.instances.keys().chain(new.instances.keys()).collect();
+    let mut reasons = Vec::new();
+    for key in keys {
+        match (old.instances.get(key), new.instances.get(key)) {
+            (None, Some(_)) => reasons.push(Stale::Missing(key.clone())),
+            (Some(_), None) => reasons.push(Stale::Extra(key.clone())),
+            (Some(old), Some(new)) => {
+                let mut compare = Compare {
+                    instance: key,
+                    reasons: &mut reasons,
+                };
+                compare.instances(old, new);
+            }
+            (None, None) => {}
+        }
+    }
+    reasons
+}
+
 /// Compares one instance, field by field; every type is taken apart without `..` (house rule 7).
 struct Compare<'a> {
     instance: &'a InstanceKey,

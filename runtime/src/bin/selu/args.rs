@@ -194,6 +194,18 @@ pub(crate) struct LockArgs {
     /// Only say whether selu.lock fits the directory (exit 2 if not); needs no engine
     #[arg(long)]
     pub(crate) check: bool,
+    /// With --check: also pin and discover, and compare; needs the credentials that were present when it was locked
+    #[arg(long, requires = "check")]
+    pub(crate) live: bool,
+    /// Follow the tag of this agent, capability or AGENT/CAPABILITY (default: of all) to the image that it means now
+    #[arg(long, value_name = "NAME", num_args = 0..=1, conflicts_with = "check")]
+    pub(crate) upgrade: Option<Option<String>>,
+    /// Say what would change in selu.lock, and leave it as it is
+    #[arg(long, conflicts_with = "check")]
+    pub(crate) dry_run: bool,
+    /// Only bring selu.lock to the newest version of its format; needs no engine
+    #[arg(long, conflicts_with_all = ["check", "upgrade"])]
+    pub(crate) migrate: bool,
     /// How many seconds a container may take until it answers that it is ready
     #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_TIMEOUT.as_secs(), value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub(crate) ready_timeout: u64,

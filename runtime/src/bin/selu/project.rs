@@ -16,7 +16,7 @@ use selu_compiler::source::{self, SourceSet};
 use selu_runtime::discover::Journal;
 use selu_runtime::engine::{Engine, EngineView, docker};
 use selu_runtime::lockfile::{self, LockFile, LockFileError};
-use selu_runtime::observe::observe;
+use selu_runtime::observe::observe_fresh;
 use selu_runtime::secrets::{Declaring, EnvFile, Secrets};
 
 use crate::args::{Cli, Directory};
@@ -191,7 +191,20 @@ impl Loaded {
         engine: &dyn EngineView,
         talk: bool,
     ) -> anyhow::Result<Option<Planned>> {
-        let observed = observe(engine, &self.project, self.lock()).await?;
+        self.plan_from(printer, engine, self.lock(), &BTreeSet::new(), talk)
+            .await
+    }
+
+    /// As [`Self::plan`], with other pins, and tags of some instances that a registry is asked about in any case.
+    pub(crate) async fn plan_from(
+        &self,
+        printer: &Printer,
+        engine: &dyn EngineView,
+        pins: Option<&Lock>,
+        fresh: &BTreeSet<InstanceKey>,
+        talk: bool,
+    ) -> anyhow::Result<Option<Planned>> {
+        let observed = observe_fresh(engine, &self.project, pins, fresh).await?;
         if talk {
             for warning in &observed.engine.warnings {
                 printer.warn(&format!(
@@ -201,7 +214,7 @@ impl Loaded {
             }
         }
         Ok(self
-            .resolved(printer, self.lock(), Some(&observed), talk)
+            .resolved(printer, pins, Some(&observed), talk)
             .map(|plan| {
                 let changes = diff::changes_since(self.lock(), &plan, &observed);
                 Planned {

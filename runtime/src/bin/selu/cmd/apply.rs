@@ -19,7 +19,7 @@ use crate::cmd::plan::show;
 use crate::exit::{Ending, Exit};
 use crate::held;
 use crate::hints::Hinted;
-use crate::outcome::{Locking, Outcome, stale_text};
+use crate::outcome::{Locking, Mode, Outcome, stale_text};
 use crate::printer::Printer;
 use crate::project::{Loaded, Planned, load, load_lock};
 use crate::saved;
@@ -67,7 +67,10 @@ pub(crate) async fn run(
         lock: source.lock(),
         settings: source.settings(),
         targets,
-        read_only: args.strict.read_only(),
+        mode: match args.strict.read_only() {
+            true => Mode::Locked,
+            false => Mode::Write,
+        },
     };
     if planned.changes.is_empty() && due.is_empty() {
         let outcome = Outcome::of(Report::unchanged(&planned.changes));
