@@ -22,7 +22,9 @@ use crate::diag::levels::Levels;
 
 /// `agent/capability`, the key of an instance everywhere (L3). A capability compiled alone lives under the nameless
 /// agent, written `_`, which no id can be.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(transparent)]
 pub struct InstanceKey(String);
 
@@ -82,10 +84,13 @@ pub fn is_id(text: &str) -> bool {
 }
 
 /// Where something is written: a file below the project's root, and a line and column from 1 (column in characters).
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(deny_unknown_fields)]
 pub struct Origin {
     /// Relative to the root, with forward slashes.
+    #[schemars(with = "String")]
     pub file: Utf8PathBuf,
     /// From 1.
     pub line: u32,
@@ -302,7 +307,7 @@ impl fmt::Display for Policy {
 }
 
 /// Egress rules (N1–N10).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Network {
     /// N1.
@@ -337,7 +342,7 @@ pub enum Filesystem {
 }
 
 /// `sharing` with its defaults.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Sharing {
     /// exclusive or shared.
@@ -359,7 +364,7 @@ pub enum SharingMode {
 }
 
 /// A required secret; never its value (C2).
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Credential {
     /// C1.
@@ -385,7 +390,7 @@ pub enum CredentialScope {
 }
 
 /// Limits in the units of the format, CPU in integers (R5).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
     /// In MiB; swap is not extra (R4).

@@ -49,6 +49,7 @@ impl World {
             lock: None,
             observed: Observed {
                 engine: EngineFacts {
+                    id: "the-engine".to_owned(),
                     version: "Docker 20.10.24 (API 1.41)".to_owned(),
                     cpus: 2,
                     architecture: "amd64".to_owned(),
@@ -187,7 +188,7 @@ impl World {
     }
 
     pub(crate) fn changes(&self) -> ChangeSet {
-        diff::changes(&self.plan(), &self.observed)
+        diff::changes_since(self.lock.as_ref(), &self.plan(), &self.observed)
     }
 
     /// What there is to do, a line an action and a line a reason; no-ops are left out.
@@ -203,6 +204,7 @@ impl World {
     /// Makes the engine have what is planned, and nothing besides.
     pub(crate) fn apply(&mut self) {
         let plan = self.plan();
+        let before = self.observed.containers.clone();
         let keep = |role: Option<&String>| role.is_some_and(|role| role == "hold");
         self.observed
             .containers
@@ -212,6 +214,11 @@ impl World {
         for (key, instance) in &plan.instances {
             let resident = instance.resident.as_ref().unwrap();
             self.run(&resident.name, &resident.spec, &resident.network);
+            if let Some(before) = before.get(&resident.name) {
+                // It was changed in place, which no label follows.
+                let labels = before.spec.labels.clone();
+                self.container(&resident.name).spec.labels = labels;
+            }
             attachments.insert(
                 resident.network.name.clone(),
                 resident.network.gateway.to_string(),

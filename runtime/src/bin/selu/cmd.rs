@@ -8,5 +8,6 @@ pub(crate) mod explain;
 pub(crate) mod lock;
 pub(crate) mod plan;
 pub(crate) mod schema;
+pub(crate) mod show;
 pub(crate) mod status;
 pub(crate) mod tools;
