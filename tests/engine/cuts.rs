@@ -70,7 +70,10 @@ fn objects(project: &TestProject) -> Vec<String> {
     let label = format!("label=dev.selu.project={}", project.name);
     let mut found = Vec::new();
     for (kind, list) in [
-        ("container", ["ps", "-a", "--format", "{{.Names}}"].as_slice()),
+        (
+            "container",
+            ["ps", "-a", "--format", "{{.Names}}"].as_slice(),
+        ),
         ("network", &["network", "ls", "--format", "{{.Name}}"]),
         ("volume", &["volume", "ls", "--format", "{{.Name}}"]),
     ] {
