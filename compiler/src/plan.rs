@@ -14,7 +14,8 @@ use ipnet::Ipv4Net;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
-    Class, Credential, Filesystem, InstanceKey, Limits, Network, Origin, Policy, Routing, Sharing,
+    Class, Credential, Filesystem, InstanceKey, Limits, Network, NetworkMode, Origin, Policy,
+    Routing, Sharing,
 };
 
 /// Version of the plan's wire form.
@@ -220,6 +221,13 @@ impl PlannedNetwork {
         }
     }
 
+    /// The upper half of the subnet: what the gateway's DNS answers with. The last of them is the broadcast address.
+    pub fn virtual_range(&self) -> Ipv4Net {
+        let prefix = (self.subnet.prefix_len() + 1).min(32);
+        let first = u32::from(self.subnet.network()).saturating_add(1 << (32 - prefix));
+        Ipv4Net::new_assert(Ipv4Addr::from(first), prefix)
+    }
+
     /// The second quarter of the subnet: the only part from which the engine may take an address by itself. Neither a
     /// static nor a virtual address is in it.
     pub fn dynamic_range(&self) -> Ipv4Net {
@@ -255,6 +263,8 @@ pub struct PlannedGateway {
     pub spec: ContainerSpec,
     /// As for an instance.
     pub spec_hash: String,
+    /// What networks are cut from: no rule ever reaches into it (N8).
+    pub range: Ipv4Net,
     /// What it may carry, per network. Acknowledged before a container starts (S8).
     pub policy: BTreeMap<String, GatewayRule>,
 }
@@ -271,6 +281,24 @@ pub struct GatewayRule {
     pub capability: Ipv4Addr,
     /// The egress rules.
     pub rules: Network,
+    /// Entries whose destinations may be private addresses, normalised and sorted (N8). Each is covered by the rules.
+    pub private: Vec<String>,
+}
+
+impl GatewayRule {
+    /// Whether anything may leave this network.
+    pub fn is_open(&self) -> bool {
+        match self.rules.mode {
+            NetworkMode::None => false,
+            NetworkMode::Allowlist => !self.rules.hosts.is_empty(),
+            NetworkMode::Any => true,
+        }
+    }
+
+    /// The network as it is laid out in its subnet.
+    pub fn network(&self, name: &str) -> PlannedNetwork {
+        PlannedNetwork::new(name.to_owned(), self.subnet)
+    }
 }
 
 /// Everything that we set on a container, in the engine's units and in no engine's words (W6).

@@ -316,7 +316,7 @@ impl<'a> Job<'a> {
             .map_err(StepError::gateway("prepare the gateway"))
             .map_err(fail)?;
         let rules = self.rules_in_use(gateway);
-        let desk = PolicyDesk::open(self.engine, &gateway.name, &self.plan.project, rules)
+        let desk = PolicyDesk::open(self.engine, gateway, &self.plan.project, rules)
             .await
             .map_err(StepError::gateway("deliver the gateway's policy"))
             .map_err(fail)?;
@@ -525,6 +525,7 @@ impl<'a> Job<'a> {
                             mode: NetworkMode::None,
                             hosts: Vec::new(),
                         },
+                        private: Vec::new(),
                     },
                 );
             }

@@ -6,6 +6,7 @@
 //!
 //! No role has a capability, and none can be looked into by another process of its user (S7, S3).
 
+mod control;
 mod pipe;
 pub mod policy;
 mod roles;

@@ -136,6 +136,7 @@ impl World {
             name,
             spec,
             spec_hash: "v1:sha256:00".to_owned(),
+            range: "10.0.0.0/8".parse().unwrap(),
             policy: BTreeMap::new(),
         }
     }
@@ -155,10 +156,13 @@ impl World {
                             mode: NetworkMode::None,
                             hosts: Vec::new(),
                         },
+                        private: Vec::new(),
                     };
                     (network.name.clone(), rule)
                 })
                 .collect(),
+            refused: Vec::new(),
+            ranges: Vec::new(),
         }
     }
 }

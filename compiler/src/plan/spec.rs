@@ -7,7 +7,7 @@ use crate::model::{Capability, Filesystem, InstanceKey, SharingMode};
 use crate::observed::ImageFacts;
 
 /// Version of the protocol between `selu` and its gateway's policy file; the tag of the gateway's image.
-pub const POLICY_PROTOCOL: u32 = 1;
+pub const POLICY_PROTOCOL: u32 = 2;
 
 /// Whoever a capability's image says it is (W6).
 const CAPABILITY_USER: &str = "1000:1000";

@@ -80,6 +80,7 @@ pub(super) fn place_all(
                 subnet: resident.network.subnet,
                 capability: resident.network.capability,
                 rules: instance.network_rules.clone(),
+                private: Vec::new(),
             };
             Some((resident.network.name.clone(), rule))
         })
@@ -157,6 +158,7 @@ impl Placing<'_> {
             name,
             spec,
             spec_hash,
+            range: self.subnets.range(),
             policy,
         })
     }

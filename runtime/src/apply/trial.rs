@@ -177,7 +177,7 @@ impl Job<'_> {
         let job = Job { observed, ..*self };
         let mut rules = job.rules_in_use(planned);
         rules.retain(|name, _| !networks.contains(&name));
-        PolicyDesk::open(self.engine, gateway, &self.plan.project, rules)
+        PolicyDesk::open(self.engine, planned, &self.plan.project, rules)
             .await
             .map_err(StepError::gateway(
                 "take the discovery out of the gateway's policy",

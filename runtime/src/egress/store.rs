@@ -112,6 +112,8 @@ mod tests {
             project: "demo".to_owned(),
             generation,
             networks: BTreeMap::new(),
+            refused: Vec::new(),
+            ranges: Vec::new(),
         };
         serde_json::to_vec(&policy.seal().unwrap()).unwrap()
     }

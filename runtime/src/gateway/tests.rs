@@ -25,6 +25,7 @@ fn planned() -> PlannedGateway {
         name,
         spec,
         spec_hash: "v1:sha256:00".to_owned(),
+        range: "10.9.0.0/16".parse().unwrap(),
         policy: BTreeMap::new(),
     }
 }
@@ -44,11 +45,14 @@ fn policy(generation: u64) -> Policy {
             mode: NetworkMode::None,
             hosts: Vec::new(),
         },
+        private: Vec::new(),
     };
     Policy {
         project: PROJECT.to_owned(),
         generation,
         networks: BTreeMap::from([(network.name, rule)]),
+        refused: Vec::new(),
+        ranges: Vec::new(),
     }
 }
 
