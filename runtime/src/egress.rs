@@ -8,6 +8,7 @@
 
 mod pipe;
 pub mod policy;
+pub mod record;
 mod roles;
 mod store;
 
