@@ -9,6 +9,7 @@
 mod control;
 mod pipe;
 pub mod policy;
+pub mod record;
 mod roles;
 mod store;
 

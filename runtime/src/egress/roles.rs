@@ -1,13 +1,16 @@
 //! The roles' command lines. Standard output is what the desk reads, standard error is for people.
 
-use std::io::{self, Read, Write};
+use std::io::{self, BufWriter, Read, Write};
+use std::path::Path;
 use std::process::ExitCode;
+use std::thread;
 
 use rustix::process::{DumpableBehavior, WaitOptions, set_dumpable_behavior, wait};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::pipe;
 use super::policy::MAX_BYTES;
+use super::record::{self, Ask};
 use super::store::{POLICY_FOLDER, Store};
 use crate::chain;
 
@@ -22,9 +25,10 @@ pub fn main(args: &[String]) -> ExitCode {
         ["policy"] => take_policy(),
         ["policy", "--show"] => show_policy(),
         ["pipe", network] => pipe::run(&Store::new(POLICY_FOLDER), network).map_err(Failure::from),
+        ["log", rest @ ..] => log(rest),
         ["hold"] => hold(),
         _ => Err(format!(
-            "`selu gateway {}` is no role; there are run, policy, policy --show, pipe NETWORK and hold",
+            "`selu gateway {}` is no role; there are run, policy, policy --show, pipe NETWORK, log and hold",
             args.join(" ")
         )
         .into()),
@@ -79,6 +83,21 @@ fn take_policy() -> Result<(), Failure> {
 fn show_policy() -> Result<(), Failure> {
     let ack = Store::new(POLICY_FOLDER).load()?.ack();
     answer(&serde_json::to_vec(&ack)?)
+}
+
+/// Prints what was carried and refused (N10). With `--follow` it ends with the desk's end of standard input.
+fn log(args: &[&str]) -> Result<(), Failure> {
+    let ask = Ask::parse(args)?;
+    if ask.follow {
+        thread::spawn(|| {
+            // Whether it ended or broke: the desk is gone.
+            let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+            std::process::exit(0);
+        });
+    }
+    let mut out = BufWriter::new(io::stdout().lock());
+    record::copy(Path::new(record::LOG_FOLDER), &ask, &mut out)?;
+    Ok(out.flush()?)
 }
 
 /// Lives as long as the desk's end of standard input (product.md 14).
