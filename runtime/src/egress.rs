@@ -12,6 +12,7 @@ pub mod policy;
 pub mod record;
 mod roles;
 mod store;
+mod worker;
 
 pub use pipe::OPENED;
 pub use roles::main;

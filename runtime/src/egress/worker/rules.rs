@@ -134,6 +134,8 @@ pub(crate) enum Reason {
     SniMismatch(String),
     #[error("the HTTP request is for {0:?}")]
     HostMismatch(String),
+    #[error("the HTTP request names no host")]
+    NoHost,
     #[error("what looks like HTTP cannot be read as such: {0}")]
     NotHttp(String),
     #[error("the client's first bytes came too slowly")]
@@ -174,6 +176,7 @@ impl Reason {
             Self::NoSni => "no-sni",
             Self::SniMismatch(_) => "sni-mismatch",
             Self::HostMismatch(_) => "host-mismatch",
+            Self::NoHost => "no-host",
             Self::NotHttp(_) => "not-http",
             Self::TooSlow => "too-slow",
             Self::TooManyConnections => "too-many-connections",
