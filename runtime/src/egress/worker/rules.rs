@@ -133,6 +133,8 @@ pub(crate) enum Reason {
     SniMismatch(String),
     #[error("the HTTP request is for {0:?}")]
     HostMismatch(String),
+    #[error("the HTTP request names no host")]
+    NoHost,
     #[error("what looks like HTTP cannot be read as such: {0}")]
     NotHttp(String),
     #[error("the client's first bytes came too slowly")]
@@ -176,6 +178,7 @@ impl Reason {
             Self::NotTls(_) => "not-tls",
             Self::SniMismatch(_) => "sni-mismatch",
             Self::HostMismatch(_) => "host-mismatch",
+            Self::NoHost => "no-host",
             Self::NotHttp(_) => "not-http",
             Self::TooSlow => "too-slow",
             Self::TooManyConnections => "too-many-connections",
