@@ -8,6 +8,7 @@ mod carry;
 mod context;
 mod dial;
 mod dns;
+mod http;
 mod jail;
 mod limits;
 mod listen;

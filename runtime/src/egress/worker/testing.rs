@@ -183,3 +183,33 @@ pub(crate) async fn pair() -> (TcpStream, TcpStream) {
     let (near, far) = tokio::join!(TcpStream::connect(address), listener.accept());
     (near.unwrap(), far.unwrap().0)
 }
+
+/// A TLS client's hello, as a client of TLS 1.2 and 1.3 sends it.
+pub(crate) fn hello(name: Option<&str>) -> Vec<u8> {
+    fn sized(bytes: &[u8]) -> Vec<u8> {
+        let length = u16::try_from(bytes.len()).unwrap().to_be_bytes();
+        [&length, bytes].concat()
+    }
+    fn extension(kind: u16, body: &[u8]) -> Vec<u8> {
+        [&kind.to_be_bytes(), sized(body).as_slice()].concat()
+    }
+    let mut extensions = Vec::new();
+    if let Some(name) = name {
+        let entry = [&[0], sized(name.as_bytes()).as_slice()].concat();
+        extensions.extend(extension(0, &sized(&entry)));
+    }
+    extensions.extend(extension(13, &sized(&[4, 3, 8, 4]))); // signature algorithms
+    extensions.extend(extension(43, &[4, 3, 4, 3, 3])); // versions
+    let body = [
+        &[3, 3][..],
+        &[7; 32],                      // random
+        &[0],                          // no session
+        &sized(&[0x13, 1, 0xc0, 0x2f]), // suites
+        &[1, 0],                       // no compression
+        &sized(&extensions),
+    ]
+    .concat();
+    let length = u32::try_from(body.len()).unwrap().to_be_bytes();
+    let message = [&[1], &length[1..], body.as_slice()].concat();
+    [&[0x16, 3, 1], sized(&message).as_slice()].concat()
+}
