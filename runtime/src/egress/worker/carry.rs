@@ -145,3 +145,6 @@ fn check(target: &Target, opening: Opening) -> Result<(), Reason> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
