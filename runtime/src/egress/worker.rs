@@ -5,8 +5,11 @@
 
 mod carry;
 mod dial;
+mod http;
 mod limits;
 mod live;
+mod metered;
+mod proxy;
 mod reach;
 mod rules;
 mod sniff;

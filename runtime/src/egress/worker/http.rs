@@ -27,7 +27,7 @@ use tokio::sync::Notify;
 
 use super::limits::HEAD_LIMIT;
 use super::rules::{Reason, Target};
-pub(crate) use head::{names, one_host, repeated, target_of};
+pub(crate) use head::{names, one_host, read_authority, repeated, target_of};
 pub(crate) use tasks::Tasks;
 pub(crate) use upstream::Upstream;
 
@@ -87,7 +87,7 @@ where
     let tasks = Tasks::default();
     let _end = tasks.end_with();
     let upstream = match dialect {
-        Dialect::One => Upstream::one(upstream, &tasks).await,
+        Dialect::One => Upstream::one(upstream, &tasks, std::future::pending()).await,
         Dialect::Two => Upstream::two(upstream, &tasks).await,
     };
     let upstream = Arc::new(upstream.map_err(|error| Reason::NotHttp(error.to_string()))?);
@@ -99,7 +99,12 @@ where
             async move {
                 cut.asked.store(true, Ordering::SeqCst);
                 if let Err(reason) = head::check(&target, &request) {
-                    let response = refusal(StatusCode::FORBIDDEN, Some(&target), &reason, request.version());
+                    let response = refusal(
+                        StatusCode::FORBIDDEN,
+                        Some(&target),
+                        &reason,
+                        request.version(),
+                    );
                     cut.with(reason);
                     return Ok(response);
                 }

@@ -9,7 +9,9 @@ use std::time::Instant;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use super::metered::Meter;
 use super::rules::{Reason, Target};
+use super::splice::Activity;
 use super::{GoingBy, NetworkContext};
 use crate::egress::record::{Phase, Via};
 
@@ -80,9 +82,9 @@ pub(crate) struct Ticket {
     began: Instant,
     cut: CancellationToken,
     /// Bytes from the capability.
-    pub(crate) sent: AtomicU64,
+    pub(crate) sent: Arc<AtomicU64>,
     /// Bytes to the capability.
-    pub(crate) received: AtomicU64,
+    pub(crate) received: Arc<AtomicU64>,
     opened: Mutex<Option<IpAddr>>,
     reason: Mutex<Option<Reason>>,
 }
@@ -114,8 +116,8 @@ impl Ticket {
             id,
             began: Instant::now(),
             cut,
-            sent: AtomicU64::new(0),
-            received: AtomicU64::new(0),
+            sent: Arc::default(),
+            received: Arc::default(),
             opened: Mutex::new(None),
             reason: Mutex::new(None),
         })
@@ -147,6 +149,15 @@ impl Ticket {
     /// Where to.
     pub(crate) fn target(&self) -> &Target {
         &self.target
+    }
+
+    /// Counts what passes over the connection to the outside.
+    pub(super) fn meter(&self, activity: &Arc<Activity>) -> Meter {
+        Meter {
+            written: Arc::clone(&self.sent),
+            read: Arc::clone(&self.received),
+            activity: Arc::clone(activity),
+        }
     }
 
     /// Ends when the connection has to be cut.

@@ -60,7 +60,7 @@ impl Activity {
         }
     }
 
-    fn now(&self) {
+    pub(super) fn now(&self) {
         let passed = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.last_ms.store(passed, Ordering::Relaxed);
     }
