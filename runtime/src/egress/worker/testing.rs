@@ -20,7 +20,7 @@ use super::limits::{ALL_CONNECTIONS, Limits};
 use super::reach::Reach;
 use super::rules::{Reason, Rules};
 use super::{GoingBy, NetworkContext};
-use crate::egress::record::{Ask, Line, Recorder, copy};
+use crate::egress::record::{Ask, Line, Recorder, Told, copy};
 
 /// A made-up outside: what names resolve to, and where connections to an address really go.
 #[derive(Default)]
@@ -117,7 +117,7 @@ impl Lab {
             going_by: going_by(rule, &world),
         });
         Self {
-            context: Arc::new(context),
+            context: Arc::new(context.unwrap()),
             world,
             folder,
         }
@@ -136,11 +136,11 @@ impl Lab {
             let mut out = Vec::new();
             copy(self.folder.path(), &Ask::default(), &mut out).unwrap();
             let text = String::from_utf8(out).unwrap();
-            let lines: Vec<Line> = text
-                .lines()
-                .skip(1)
-                .map(|line| serde_json::from_str(line).unwrap())
-                .collect();
+            let told = |line| match serde_json::from_str(line).unwrap() {
+                Told::Line(line) => Some(line),
+                Told::Head(_) => None,
+            };
+            let lines: Vec<Line> = text.lines().filter_map(told).collect();
             if enough(&lines) {
                 return lines;
             }
