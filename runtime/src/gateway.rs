@@ -12,9 +12,10 @@ use std::net::Ipv4Addr;
 
 use selu_compiler::observed::{ContainerState, Observed, ObservedContainer};
 use selu_compiler::plan::{PlannedGateway, PlannedNetwork, PlannedVolume, label};
+use serde::de::DeserializeOwned;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::egress::policy::{Ack, Policy, PolicyError};
+use crate::egress::policy::{Ack, Policy, PolicyError, Standing};
 use crate::egress::{POLICY_FOLDER, RUN_USER};
 use crate::engine::{Engine, EngineError, Labels, Pipe};
 
@@ -311,7 +312,7 @@ pub async fn push_policy(
     let sealed = policy.clone().seal()?;
     let role = ["policy"];
     let delivery = serde_json::to_vec(&sealed).map_err(|error| answer(gateway, &role, error))?;
-    let ack = converse(engine, gateway, &role, &delivery).await?;
+    let ack: Ack = converse(engine, gateway, &role, &delivery).await?;
     if ack == sealed.ack() {
         Ok(ack)
     } else {
@@ -326,29 +327,30 @@ pub async fn push_policy(
     }
 }
 
-/// Which policy the gateway has. An error if it has none or cannot read it: it denies everything then.
-pub async fn policy_ack(engine: &dyn Engine, gateway: &str) -> Result<Ack, GatewayError> {
+/// Which policy the gateway goes by, and how it stands. An error if it has none or cannot go by it: it denies everything
+/// then.
+pub async fn standing(engine: &dyn Engine, gateway: &str) -> Result<Standing, GatewayError> {
     converse(engine, gateway, &["policy", "--show"], &[]).await
 }
 
-async fn converse(
+async fn converse<T: DeserializeOwned>(
     engine: &dyn Engine,
     gateway: &str,
     role: &[&str],
     input: &[u8],
-) -> Result<Ack, GatewayError> {
+) -> Result<T, GatewayError> {
     let talk = talk(engine, gateway, role, input);
     tokio::time::timeout(TALK_LIMIT, talk)
         .await
         .unwrap_or_else(|_| Err(silent(gateway, role, TALK_LIMIT)))
 }
 
-async fn talk(
+async fn talk<T: DeserializeOwned>(
     engine: &dyn Engine,
     gateway: &str,
     role: &[&str],
     input: &[u8],
-) -> Result<Ack, GatewayError> {
+) -> Result<T, GatewayError> {
     let Pipe {
         output,
         input: mut to_role,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use selu_compiler::plan::{GatewayRule, PlannedGateway};
 use tokio::sync::Mutex;
 
-use crate::egress::policy::Policy;
+use crate::egress::policy::{Policy, Standing};
 use crate::engine::Engine;
 use crate::gateway::{self, GatewayError};
 
@@ -28,8 +28,8 @@ impl<'a> PolicyDesk<'a> {
     ) -> Result<Self, GatewayError> {
         let name = &gateway.name;
         let mut wanted = Policy::new(project, 1, gateway.range, networks, Vec::new());
-        match gateway::policy_ack(engine, name).await {
-            Ok(ack) => {
+        match gateway::standing(engine, name).await {
+            Ok(Standing { ack, .. }) => {
                 wanted.generation = ack.generation;
                 if ack.hash != wanted.hash()? {
                     wanted.generation += 1;
@@ -104,8 +104,8 @@ pub async fn policy_state(
     project: &str,
     gateway: &PlannedGateway,
 ) -> Result<(), String> {
-    let ack = gateway::policy_ack(engine, &gateway.name).await;
-    let ack = ack.map_err(|error| super::chain(&error))?;
+    let standing = gateway::standing(engine, &gateway.name).await;
+    let Standing { ack, .. } = standing.map_err(|error| super::chain(&error))?;
     let networks = gateway.policy.clone();
     let planned = Policy::new(project, ack.generation, gateway.range, networks, Vec::new());
     match planned.hash() {

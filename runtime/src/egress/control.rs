@@ -1,11 +1,22 @@
-//! What parent and worker say to each other: one JSON line a message. Orders go to the worker's standard input, reports
-//! come from its standard output.
+//! What the gateway's processes say to each other.
+//!
+//! Parent and worker: one JSON line a message; orders go to the worker's standard input, reports come from its standard
+//! output. The role `policy` and the parent: one question and one answer on a socket.
 
 use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
 
 use serde::{Deserialize, Serialize};
 
-use super::policy::Policy;
+use super::policy::{Policy, Standing};
+
+/// A tmpfs of a gateway that carries egress; one that carries none has no such folder.
+pub(crate) const CONTROL_FOLDER: &str = "/run";
+
+/// The parent's socket in it.
+pub(crate) const SOCKET: &str = "/run/control";
 
 /// Where every connection from a container to a virtual address arrives in the gateway, whatever its port was.
 pub(crate) const REDIRECT_PORT: u16 = 61_443;
@@ -62,6 +73,53 @@ pub(crate) enum Report {
     },
     /// It goes by nothing: whatever it carried is cut. Why, for people.
     Failed(String),
+}
+
+/// The role `policy` → parent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Question {
+    /// There is a new policy: how does the gateway stand once it is gone by?
+    Reload,
+    /// How does it stand?
+    Show,
+}
+
+/// Parent → the role `policy`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum Answer {
+    /// It goes by this.
+    Standing(Standing),
+    /// It goes by nothing. Why, for people.
+    Failed(String),
+}
+
+/// Why the parent did not say how it stands.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AskError {
+    /// It could not be asked.
+    #[error("the gateway's first process does not answer")]
+    Silent(#[source] io::Error),
+    /// It goes by nothing.
+    #[error("the gateway carries nothing: {0}")]
+    Nothing(String),
+}
+
+/// Asks the parent.
+pub(crate) fn ask(question: Question) -> Result<Standing, AskError> {
+    let talk = || {
+        let mut stream = UnixStream::connect(SOCKET)?;
+        stream.write_all(&serde_json::to_vec(&question)?)?;
+        stream.shutdown(Shutdown::Write)?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer)?;
+        Ok(serde_json::from_slice(&answer)?)
+    };
+    match talk().map_err(AskError::Silent)? {
+        Answer::Standing(standing) => Ok(standing),
+        Answer::Failed(text) => Err(AskError::Nothing(text)),
+    }
 }
 
 #[cfg(test)]

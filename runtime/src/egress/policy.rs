@@ -103,6 +103,11 @@ pub enum PolicyError {
         /// Whose policy came.
         offered: String,
     },
+    /// It opens something, and this gateway was made without what is needed to carry it.
+    #[error(
+        "the policy lets something leave, and this gateway was made to carry nothing; `selu apply` makes it anew"
+    )]
+    Closed,
     /// A rule makes no sense or is not carried out by this gateway.
     #[error("network {network}: {message}")]
     Rule {
@@ -308,6 +313,15 @@ impl Sealed {
             present: present.policy.generation,
             offered: self.policy.generation,
         })
+    }
+
+    /// How a gateway stands that carries nothing and so needs no device.
+    pub fn standing(&self) -> Standing {
+        Standing {
+            ack: self.ack(),
+            refused: self.policy.refused.clone(),
+            unattached: Vec::new(),
+        }
     }
 
     /// What to tell the desk once this policy is gone by.

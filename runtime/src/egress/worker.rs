@@ -3,91 +3,125 @@
 //! It runs without a capability, in a jail of its own, and carries nothing but what its parent ordered last. Each network
 //! has its own DNS, listener and proxy, bound to its device (S5); a [`NetworkContext`] is what they share.
 
+mod addresses;
 mod carry;
+mod context;
 mod dial;
+mod dns;
 mod http;
+mod jail;
 mod limits;
+mod listen;
 mod live;
 mod metered;
+mod networks;
 mod proxy;
 mod reach;
 mod rules;
 mod sniff;
 mod splice;
+#[cfg(test)]
+mod testing;
 
-use std::net::Ipv4Addr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::Path;
 
-use selu_compiler::model::InstanceKey;
-use tokio_util::sync::CancellationToken;
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 
-use self::dial::Dialer;
-use self::limits::Limits;
-use self::live::Connections;
-use self::rules::{Reason, Rules, Target};
-use super::record::{Event, Phase, Recorder, Via, Why};
+pub(crate) use self::context::{GoingBy, NetworkContext};
+use self::networks::Networks;
+use super::control::{Order, Report};
+use super::policy::MAX_BYTES;
+use super::record::{LOG_FOLDER, Recorder};
+use crate::chain;
 
-/// One container's network, for as long as its device stays the same. The rules may change meanwhile.
-pub(crate) struct NetworkContext {
-    /// The network.
-    pub(crate) network: String,
-    /// Whose it is.
-    pub(crate) instance: InstanceKey,
-    /// The gateway's device in it. `None` in tests alone, which have no device to bind to.
-    pub(crate) device: Option<String>,
-    /// The gateway's address in it.
-    pub(crate) gateway: Ipv4Addr,
-    /// Takes what happens.
-    pub(crate) recorder: Recorder,
-    /// How many connections it may have.
-    pub(crate) limits: Limits,
-    /// The network is gone, or its device.
-    pub(crate) cancelled: CancellationToken,
-    /// Every connection that is being made or carried.
-    pub(crate) live: Connections,
-    going_by: Mutex<Arc<GoingBy>>,
+/// Where the engine says which resolvers the gateway has.
+const RESOLV_CONF: &str = "/etc/resolv.conf";
+
+/// Threads that carry: one flood leaves the other one free.
+const THREADS: usize = 2;
+
+/// Why the worker ends.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WorkerError {
+    /// It could not be confined.
+    #[error(transparent)]
+    Jail(#[from] jail::JailError),
+    /// What it needs of its surroundings failed.
+    #[error("cannot {what}")]
+    System {
+        /// Such as `read an order`.
+        what: &'static str,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The parent says what this worker does not understand.
+    #[error("the parent's order cannot be read")]
+    Order(#[source] serde_json::Error),
 }
 
-/// What a network goes by now.
-pub(crate) struct GoingBy {
-    /// Which names and ports.
-    pub(crate) rules: Rules,
-    /// The way out.
-    pub(crate) dialer: Arc<Dialer>,
+impl WorkerError {
+    fn system(what: &'static str) -> impl FnOnce(std::io::Error) -> Self {
+        move |source| Self::System { what, source }
+    }
 }
 
-impl NetworkContext {
-    /// What to go by, at this moment.
-    pub(crate) fn going_by(&self) -> Arc<GoingBy> {
-        let going_by = self.going_by.lock();
-        Arc::clone(&going_by.unwrap_or_else(PoisonError::into_inner))
-    }
+/// Runs until the parent closes standard input.
+pub(crate) fn main() -> Result<(), WorkerError> {
+    // Before the first byte of anybody else, and before there is a second thread.
+    jail::enter()?;
+    let recorder = Recorder::start(Path::new(LOG_FOLDER))
+        .map_err(WorkerError::system("open the log of connections"))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(THREADS)
+        .enable_io()
+        .enable_time()
+        .build()
+        .map_err(WorkerError::system("start"))?;
+    let networks = Networks::new(LOG_FOLDER, RESOLV_CONF, recorder);
+    let ended = runtime.block_on(obey(networks, tokio::io::stdin(), tokio::io::stdout()));
+    // A blocked read of standard input must not keep the process.
+    runtime.shutdown_background();
+    ended
+}
 
-    /// Records a refusal.
-    pub(crate) fn denied(&self, via: Via, target: &Target, reason: &Reason) {
-        let mut event = self.event(via, Phase::Denied, target);
-        event.address = reason.address().or(event.address);
-        event.reason = Some(reason.into());
-        self.recorder.record(event);
-    }
-
-    /// An event about a target.
-    pub(crate) fn event(&self, via: Via, phase: Phase, target: &Target) -> Event {
-        let mut event = Event::new(&self.instance, &self.network, via, phase);
-        match &target.host {
-            rules::Host::Name(name) => event.name = Some(name.clone()),
-            rules::Host::Literal(address) => event.address = Some(*address),
+/// Carries out orders and reports.
+async fn obey(
+    mut networks: Networks,
+    orders: impl AsyncRead + Unpin,
+    mut reports: impl AsyncWrite + Unpin,
+) -> Result<(), WorkerError> {
+    let mut orders = BufReader::new(orders);
+    loop {
+        let mut line = Vec::new();
+        // An order holds a policy, and devices besides.
+        (&mut orders)
+            .take(2 * MAX_BYTES)
+            .read_until(b'\n', &mut line)
+            .await
+            .map_err(WorkerError::system("read an order"))?;
+        if line.is_empty() {
+            return Ok(());
         }
-        event.port = Some(target.port);
-        event
-    }
-}
-
-impl From<&Reason> for Why {
-    fn from(reason: &Reason) -> Self {
-        Self {
-            code: reason.code().to_owned(),
-            text: reason.to_string(),
-        }
+        let Order::Apply(apply) = serde_json::from_slice(&line).map_err(WorkerError::Order)?;
+        let report = match networks.apply(&apply).await {
+            Ok(()) => Report::Applied {
+                generation: apply.policy.generation,
+                hash: apply.hash,
+            },
+            Err(error) => {
+                networks.stop_all().await;
+                Report::Failed(chain(&error))
+            }
+        };
+        let mut line = serde_json::to_vec(&report).map_err(WorkerError::Order)?;
+        line.push(b'\n');
+        reports
+            .write_all(&line)
+            .await
+            .map_err(WorkerError::system("report"))?;
+        reports
+            .flush()
+            .await
+            .map_err(WorkerError::system("report"))?;
     }
 }

@@ -7,7 +7,7 @@ use selu_compiler::observed::ImageFacts;
 use selu_compiler::plan::spec::helper_spec;
 use selu_compiler::plan::{GatewayRule, PlannedGateway, PlannedNetwork};
 
-use super::{GatewayError, attach, ensure, labels, pipe, policy_ack, push_policy};
+use super::{GatewayError, attach, ensure, labels, pipe, push_policy, standing};
 use crate::egress::policy::Policy;
 use crate::engine::fake::{Fake, Image, When};
 use crate::engine::{Engine, EngineView};
@@ -203,7 +203,7 @@ async fn an_acknowledgement_that_was_not_heard_is_asked_for_again() {
         );
         push_policy(&fake, &name, &policy(1)).await.unwrap();
     }
-    assert_eq!(policy_ack(&fake, &name).await.unwrap().generation, 1);
+    assert_eq!(standing(&fake, &name).await.unwrap().ack.generation, 1);
 }
 
 #[tokio::test]

@@ -43,9 +43,6 @@ const STREAMS: u32 = 16;
 /// How long a client may take to read that its request was refused.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// How HTTP/2 begins where both sides know beforehand that they speak it.
-pub(crate) const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-
 /// A body that is passed on, or our own words.
 pub(crate) type Body = Either<Incoming, Full<Bytes>>;
 

@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::metered::Meter;
@@ -14,6 +16,9 @@ use super::rules::{Reason, Target};
 use super::splice::Activity;
 use super::{GoingBy, NetworkContext};
 use crate::egress::record::{Phase, Via};
+
+/// How long a connection may take to notice that it is cut.
+const CUT_LIMIT: Duration = Duration::from_secs(5);
 
 /// Every connection that is being made or carried.
 #[derive(Debug, Default)]
@@ -31,8 +36,8 @@ struct Entry {
 }
 
 impl Connections {
-    /// Cuts what these rules no longer allow, and returns when it is gone.
-    pub(super) async fn revoke(&self, going_by: &GoingBy) {
+    /// Cuts what these rules no longer allow. Whether it is all gone within the time.
+    pub(super) async fn revoke(&self, going_by: &GoingBy) -> bool {
         let cut: Vec<u64> = self
             .entries()
             .iter()
@@ -42,11 +47,18 @@ impl Connections {
                 *id
             })
             .collect();
+        timeout(CUT_LIMIT, self.gone(&cut)).await.is_ok()
+    }
+
+    /// Ends when none of these is there any more.
+    async fn gone(&self, ids: &[u64]) {
         loop {
-            let ended = self.ended.notified();
+            let mut ended = pin!(self.ended.notified());
+            // From here on an end is noticed, also one between the look and the wait.
+            ended.as_mut().enable();
             let left = {
                 let entries = self.entries();
-                cut.iter().any(|id| entries.contains_key(id))
+                ids.iter().any(|id| entries.contains_key(id))
             };
             if !left {
                 return;
@@ -173,6 +185,9 @@ impl Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
+        if self.cut.is_cancelled() {
+            self.because(Reason::Revoked);
+        }
         let opened = *lock(&self.opened);
         if let Some(address) = opened {
             let mut event = self.context.event(self.via, Phase::Closed, &self.target);

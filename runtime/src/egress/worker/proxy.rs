@@ -14,51 +14,16 @@ use hyper::service::service_fn;
 use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode, Version};
 use hyper_util::rt::TokioIo;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::time::sleep;
+use tokio::net::TcpStream;
 
 use super::NetworkContext;
-use super::carry::{Passage, abort};
+use super::carry::Passage;
 use super::http::{self, Body, Broken, Tasks, Upstream};
 use super::limits::{HEAD_LIMIT, IDLE_LIMIT};
 use super::metered::Metered;
 use super::rules::{Reason, Target};
 use super::splice::Activity;
 use crate::egress::record::{Event, Phase, Via};
-
-/// Serves until the network is gone.
-pub(crate) async fn serve(context: Arc<NetworkContext>, listener: TcpListener) {
-    loop {
-        let accepted = tokio::select! {
-            biased;
-            () = context.cancelled.cancelled() => return,
-            accepted = listener.accept() => accepted,
-        };
-        let Ok((client, _)) = accepted else {
-            // Out of descriptors, or the client has gone: the next one may fare better, a moment later.
-            sleep(std::time::Duration::from_millis(10)).await;
-            continue;
-        };
-        match context.limits.admit() {
-            Ok(admission) => {
-                let context = Arc::clone(&context);
-                tokio::spawn(async move {
-                    let _admission = admission;
-                    let cancelled = context.cancelled.clone();
-                    tokio::select! {
-                        biased;
-                        () = cancelled.cancelled() => {}
-                        () = converse(context, client) => {}
-                    }
-                });
-            }
-            Err(reason) => {
-                record(&context, None, &reason);
-                abort(&client);
-            }
-        }
-    }
-}
 
 /// One client's requests, and the tunnel that may come of them.
 pub(super) async fn converse(context: Arc<NetworkContext>, client: TcpStream) {
@@ -272,3 +237,6 @@ fn record(context: &NetworkContext, target: Option<&Target>, reason: &Reason) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,7 @@
 //! here, and is cut if it then cannot be read.
 
 use std::io;
+use std::time::Duration;
 
 use bytes::BytesMut;
 use rustls::server::Acceptor;
@@ -58,10 +59,18 @@ impl Family {
 
 /// Reads into `read` until it is clear what this is. It may be dropped and begun again with the same buffer.
 pub(super) async fn sniff(client: &TcpStream, read: &mut BytesMut) -> Result<Opening, Stop> {
+    sniff_within(OPENING_LIMIT, client, read).await
+}
+
+async fn sniff_within(
+    limit: Duration,
+    client: &TcpStream,
+    read: &mut BytesMut,
+) -> Result<Opening, Stop> {
     if read.is_empty() && !fill(client, read).await? {
         return Ok(Opening::Raw);
     }
-    timeout(OPENING_LIMIT, clarify(client, read))
+    timeout(limit, clarify(client, read))
         .await
         .unwrap_or(Err(Stop::Refused(Reason::TooSlow)))
 }
