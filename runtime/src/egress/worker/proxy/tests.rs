@@ -545,7 +545,8 @@ async fn whatever_is_sent_to_the_proxy_only_the_listed_host_is_ever_dialled_or_n
             1 => WHOLE.to_owned(),
             _ => format!("{WHOLE}{WHOLE}"),
         };
-        for _ in 0..1 + dice.below(12) {
+        let pieces = if round % 3 == 0 { 12 } else { 3 };
+        for _ in 0..1 + dice.below(pieces) {
             let piece = PIECES[dice.below(PIECES.len())];
             let mut place = dice.below(sent.len() + 1);
             while !sent.is_char_boundary(place) {
