@@ -163,3 +163,6 @@ fn check(target: &Target, opening: Opening) -> Result<(), Reason> {
         )),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -15,8 +15,9 @@ use tokio::time::sleep;
 use tokio_util::task::TaskTracker;
 
 use super::carry::{abort, carry};
+use super::proxy::converse;
 use super::rules::{Host, Reason, Target};
-use super::{NetworkContext, dns, proxy};
+use super::{NetworkContext, dns};
 use crate::egress::control::{PROXY_PORT, REDIRECT_PORT};
 use crate::egress::record::Via;
 
@@ -81,9 +82,17 @@ impl Sockets {
                 }
             }
         };
-        spawn(context, tasks, server.clone().accept(questions, asked));
-        spawn(context, tasks, server.clone().accept(redirected, arrived));
-        spawn(context, tasks, server.accept(proxied, proxy::converse));
+        spawn(
+            context,
+            tasks,
+            server.clone().accept(Via::Dns, questions, asked),
+        );
+        spawn(
+            context,
+            tasks,
+            server.clone().accept(Via::Proxy, proxied, converse),
+        );
+        spawn(context, tasks, server.accept(Via::Tcp, redirected, arrived));
     }
 }
 
@@ -118,6 +127,7 @@ impl Server {
     /// Accepts, and gives each connection a task and a place among the network's connections.
     async fn accept<F>(
         self,
+        via: Via,
         listener: TcpListener,
         serve: impl Fn(Arc<NetworkContext>, TcpStream) -> F,
     ) where
@@ -149,7 +159,7 @@ impl Server {
                 }
                 Err(reason) => {
                     if let Some(target) = asked_for(&self.context, &stream) {
-                        self.context.denied(Via::Tcp, &target, &reason);
+                        self.context.denied(via, &target, &reason);
                     }
                     abort(&stream);
                 }

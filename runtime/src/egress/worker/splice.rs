@@ -118,21 +118,6 @@ pub(super) async fn carry(
     }
 }
 
-/// Both directions until both have ended.
-pub(super) async fn both(
-    client: &TcpStream,
-    upstream: &TcpStream,
-    sent: &AtomicU64,
-    received: &AtomicU64,
-    activity: &Activity,
-) -> io::Result<()> {
-    tokio::try_join!(
-        carry(client, upstream, sent, activity),
-        carry(upstream, client, received, activity),
-    )?;
-    Ok(())
-}
-
 /// Writes what was read already.
 pub(super) async fn write(to: &TcpStream, bytes: &[u8], count: &AtomicU64) -> io::Result<()> {
     let mut rest = bytes;

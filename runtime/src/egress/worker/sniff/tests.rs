@@ -1,5 +1,5 @@
 use super::*;
-use crate::egress::worker::testing::{hello, pair};
+use crate::egress::worker::testing::{Mutator, hello, pair};
 use tokio::io::AsyncWriteExt;
 
 fn clear(bytes: &[u8]) -> Option<Opening> {
@@ -186,4 +186,23 @@ async fn a_begin_that_stays_unclear_is_refused_in_time() {
         matches!(stop, Err(Stop::Refused(Reason::TooSlow))),
         "{stop:?}"
     );
+}
+
+#[test]
+fn damaged_begins_neither_panic_nor_forge_a_name() {
+    let seeds = [
+        hello(Some("api.example.com")),
+        fragmented(&hello(Some("api.example.com")), 7),
+        b"GET / HTTP/1.1\r\nHost: api.example.com\r\n\r\n".to_vec(),
+        PREFACE.to_vec(),
+    ];
+    let mut mutator = Mutator::new(2);
+    for _ in 0..20_000 {
+        let bytes = mutator.mutate(&seeds);
+        if let Ok(Guess::Clear(Opening::Tls(Some(name)))) = guess(&bytes, &mut 0) {
+            let written = bytes.iter().filter(|b| b.is_ascii_alphanumeric()).count();
+            assert!(name.len() <= 253 && written > 0, "{name}");
+            assert_eq!(name, name.to_ascii_lowercase());
+        }
+    }
 }
