@@ -200,12 +200,17 @@ pub(crate) fn open_gateway(
     let (closed, _) = closed_gateway(project);
     let mut sysctls = closed.sysctls;
     // The worker has no right to bind port 53, so every port is free to bind in this namespace, which holds nobody else.
-    sysctls.insert("net.ipv4.ip_unprivileged_port_start".to_owned(), "0".to_owned());
+    sysctls.insert(
+        "net.ipv4.ip_unprivileged_port_start".to_owned(),
+        "0".to_owned(),
+    );
     let mut volumes = closed.volumes;
     volumes.insert(EGRESS.to_owned(), names::egress(project));
     let spec = ContainerSpec {
         user: PARENT_USER.to_owned(),
-        cap_add: ["NET_ADMIN", "SETGID", "SETUID"].map(str::to_owned).to_vec(),
+        cap_add: ["NET_ADMIN", "SETGID", "SETUID"]
+            .map(str::to_owned)
+            .to_vec(),
         seccomp: hash::sha256(PARENT_SECCOMP_PROFILE.as_bytes()),
         nano_cpus: cores.clamp(1, 2) * 1_000_000_000,
         tmpfs: BTreeMap::from([(CONTROL.to_owned(), CONTROL_OPTIONS.to_owned())]),

@@ -95,9 +95,9 @@ impl Check<'_> {
     fn never(&self, entry: &Entry) -> Option<&'static str> {
         let range = self.outcome.settings.subnets.unwrap_or_else(default_range);
         match &entry.host {
-            Host::Name(_) | Host::Below(_) => entry
-                .is_local()
-                .then_some("it is the gateway itself"),
+            Host::Name(_) | Host::Below(_) => {
+                entry.is_local().then_some("it is the gateway itself")
+            }
             Host::Address(address) => {
                 let address = address.to_canonical();
                 let link_local = match address {
@@ -165,4 +165,3 @@ impl Outcome {
         }
     }
 }
-

@@ -134,7 +134,10 @@ fn a_gateway_that_carries_has_three_rights_and_one_more_kind_of_socket() {
     assert_eq!(open_gateway("p", 1, &[]).0.nano_cpus, 1_000_000_000);
     assert_eq!(spec.sysctls["net.ipv4.ip_forward"], "0");
     assert_eq!(spec.volumes["/egress"], "selu_p_egress");
-    assert_eq!(spec.dns, ["192.0.2.53".parse::<std::net::Ipv4Addr>().unwrap()]);
+    assert_eq!(
+        spec.dns,
+        ["192.0.2.53".parse::<std::net::Ipv4Addr>().unwrap()]
+    );
 
     let profile = seccomp_profile(&spec.seccomp).unwrap();
     assert_eq!(profile, PARENT_SECCOMP_PROFILE.as_str());
