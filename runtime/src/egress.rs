@@ -18,6 +18,7 @@ pub mod record;
 mod roles;
 mod store;
 mod wall;
+mod worker;
 
 pub use pipe::OPENED;
 pub use roles::main;

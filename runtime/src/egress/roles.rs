@@ -12,7 +12,7 @@ use super::control::{self, CONTROL_FOLDER, Question};
 use super::policy::MAX_BYTES;
 use super::record::{self, Ask};
 use super::store::{POLICY_FOLDER, Store};
-use super::{parent, pipe};
+use super::{parent, pipe, worker};
 use crate::chain;
 
 /// A role's failure, with the chain of its causes.
@@ -23,13 +23,14 @@ pub fn main(args: &[String]) -> ExitCode {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let outcome = hide().and_then(|()| match args.as_slice() {
         ["run"] => run(),
+        ["worker"] => worker::main().map_err(Failure::from),
         ["policy"] => take_policy(),
         ["policy", "--show"] => show_policy(),
         ["pipe", network] => pipe::run(&Store::new(POLICY_FOLDER), network).map_err(Failure::from),
         ["log", rest @ ..] => log(rest),
         ["hold"] => hold(),
         _ => Err(format!(
-            "`selu gateway {}` is no role; there are run, policy, policy --show, pipe NETWORK, log and hold",
+            "`selu gateway {}` is no role; there are run, worker, policy, policy --show, pipe NETWORK, log and hold",
             args.join(" ")
         )
         .into()),

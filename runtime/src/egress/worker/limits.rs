@@ -1,7 +1,5 @@
 //! What one network may take, and what all may take together. A flood in one network ends at its own limit.
 
-use std::collections::HashMap;
-use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -92,39 +90,6 @@ impl Bucket {
     }
 }
 
-/// Says each thing once in a while, and no more than so many things: a log that a container cannot fill.
-#[derive(Debug)]
-pub(crate) struct Quiet<K> {
-    said: Mutex<(HashMap<K, ()>, Instant)>,
-    most: usize,
-    period: Duration,
-}
-
-impl<K: Hash + Eq> Quiet<K> {
-    /// Nothing was said yet.
-    pub(crate) fn new(most: usize, period: Duration, now: Instant) -> Self {
-        Self {
-            said: Mutex::new((HashMap::new(), now)),
-            most,
-            period,
-        }
-    }
-
-    /// Whether to say it now.
-    pub(crate) fn first(&self, key: K, now: Instant) -> bool {
-        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        let (keys, since) = &mut *said;
-        if now.saturating_duration_since(*since) >= self.period {
-            keys.clear();
-            *since = now;
-        }
-        if keys.len() >= self.most {
-            return false;
-        }
-        keys.insert(key, ()).is_none()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,16 +127,5 @@ mod tests {
         assert_eq!(taken(begin), 3);
         assert_eq!(taken(begin + Duration::from_secs(2)), 2);
         assert_eq!(taken(begin + Duration::from_secs(3600)), 3);
-    }
-
-    #[test]
-    fn the_same_is_said_once_a_period_and_never_more_than_the_most() {
-        let begin = Instant::now();
-        let quiet = Quiet::new(2, Duration::from_secs(60), begin);
-        assert!(quiet.first("a", begin));
-        assert!(!quiet.first("a", begin));
-        assert!(quiet.first("b", begin));
-        assert!(!quiet.first("c", begin), "beyond the most");
-        assert!(quiet.first("c", begin + Duration::from_secs(60)));
     }
 }

@@ -9,9 +9,6 @@ use selu_compiler::check::network::host;
 use selu_compiler::model::NetworkMode;
 use selu_compiler::plan::GatewayRule;
 
-/// The name by which a container finds its gateway's proxy.
-pub(crate) const GATEWAY_NAME: &str = "gateway.selu.internal";
-
 /// Domains that are nobody's in the public tree (RFC 6761 and its registry), or that are in use for private ones: what
 /// mode `any` calls a public name is not in them (N9).
 const NOT_PUBLIC: &[&str] = &[
@@ -130,10 +127,14 @@ pub(crate) enum Reason {
     LookupFailed(String),
     #[error("the TLS client hello names no server")]
     NoSni,
+    #[error("what looks like TLS cannot be read as such: {0}")]
+    NotTls(String),
     #[error("the TLS client hello names {0:?}")]
     SniMismatch(String),
     #[error("the HTTP request is for {0:?}")]
     HostMismatch(String),
+    #[error("the HTTP request names no host")]
+    NoHost,
     #[error("what looks like HTTP cannot be read as such: {0}")]
     NotHttp(String),
     #[error("the client's first bytes came too slowly")]
@@ -154,6 +155,8 @@ pub(crate) enum Reason {
     TimedOut(u64),
     #[error("no name belongs to this virtual address")]
     RawAddress,
+    #[error("nothing passed for an hour")]
+    Idle,
     #[error("the policy no longer allows it")]
     Revoked,
 }
@@ -172,8 +175,10 @@ impl Reason {
             Self::NoSuchName => "no-such-name",
             Self::LookupFailed(_) => "lookup-failed",
             Self::NoSni => "no-sni",
+            Self::NotTls(_) => "not-tls",
             Self::SniMismatch(_) => "sni-mismatch",
             Self::HostMismatch(_) => "host-mismatch",
+            Self::NoHost => "no-host",
             Self::NotHttp(_) => "not-http",
             Self::TooSlow => "too-slow",
             Self::TooManyConnections => "too-many-connections",
@@ -184,6 +189,7 @@ impl Reason {
             Self::ConnectFailed(_) => "connect-failed",
             Self::TimedOut(_) => "timed-out",
             Self::RawAddress => "raw-address",
+            Self::Idle => "idle",
             Self::Revoked => "revoked",
         }
     }
