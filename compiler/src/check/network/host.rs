@@ -153,7 +153,7 @@ impl Entry {
         problems
     }
 
-    fn is_local(&self) -> bool {
+    pub(in crate::check) fn is_local(&self) -> bool {
         match &self.host {
             Host::Name(name) => name == "localhost" || name.ends_with(".localhost"),
             Host::Below(apex) => apex == "localhost" || apex.ends_with(".localhost"),
