@@ -133,6 +133,7 @@ impl World {
         PlannedGateway {
             network: self.network("gateway", 0),
             volume: name.clone(),
+            log_volume: None,
             name,
             spec,
             spec_hash: "v1:sha256:00".to_owned(),

@@ -22,6 +22,7 @@ fn planned() -> PlannedGateway {
     PlannedGateway {
         network: PlannedNetwork::new(name.clone(), "10.9.0.0/28".parse().unwrap()),
         volume: name.clone(),
+        log_volume: None,
         name,
         spec,
         spec_hash: "v1:sha256:00".to_owned(),
