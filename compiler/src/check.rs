@@ -32,7 +32,7 @@ use crate::source::{AgentFolder, CapabilityFolder, RootKind, SourceSet};
 use agent::{Draft, Shared};
 pub use cache::Cache;
 use capability::Outcome;
-use settings::Tools;
+use settings::{Known, Tools};
 
 /// The outcome of a check.
 #[derive(Debug)]
@@ -62,7 +62,9 @@ pub fn check_again(sources: &SourceSet, cache: &mut Cache) -> Checked {
     let outcomes = cache.outcomes(&folders(sources));
     let mut drafts = cache.drafts(&sources.agents).into_iter();
     whole_project(sources, outcomes, |folder| {
-        drafts.next().unwrap_or_else(|| Arc::new(agent::read(folder)))
+        drafts
+            .next()
+            .unwrap_or_else(|| Arc::new(agent::read(folder)))
     })
 }
 
@@ -84,7 +86,7 @@ fn whole_project(
     draft: impl FnMut(&AgentFolder) -> Arc<Draft>,
 ) -> Checked {
     let mut diagnostics = sources.findings.clone();
-    let settings = sources
+    let mut settings = sources
         .settings
         .as_ref()
         .map(|file| settings::check(file, &mut diagnostics))
@@ -195,11 +197,11 @@ fn lone_id(sources: &SourceSet, agents: &BTreeMap<String, Agent>) -> Option<Stri
     }
 }
 
-/// Every instance with what is known of its tools.
+/// Every instance with what is known of it.
 fn instances<'a>(
     ids: &Ids,
     agents: &'a BTreeMap<String, Agent>,
-) -> HashMap<InstanceKey, Tools<'a>> {
+) -> HashMap<InstanceKey, Known<'a>> {
     let mut instances = HashMap::new();
     for (agent, capabilities) in ids {
         for id in capabilities {
@@ -212,7 +214,8 @@ fn instances<'a>(
                 }
                 Some(ToolSource::Dynamic { .. }) | None => Tools::Open,
             };
-            instances.insert(InstanceKey::new(agent, id), tools);
+            let network = capability.map(|capability| &capability.network);
+            instances.insert(InstanceKey::new(agent, id), Known { tools, network });
         }
     }
     instances

@@ -484,12 +484,13 @@ fn network_fact(network: &ObservedNetwork) -> Fact {
         id,
         subnet,
         closed,
+        outside,
         labels,
         attached,
     } = network;
     Fact {
         id: id.clone(),
-        hash: hash_of(&(subnet, closed, labels, attached)),
+        hash: hash_of(&(subnet, closed, outside, labels, attached)),
     }
 }
 
