@@ -21,6 +21,7 @@ mod local_user;
 mod main_job;
 mod messages;
 mod networks;
+mod plans;
 mod project;
 mod registry;
 mod volumes;

@@ -19,7 +19,7 @@ use selu_compiler::plan::label;
 use super::Docker;
 use super::call::{plain, timeout};
 use super::{credentials, readback};
-use crate::engine::{EngineError, EngineResult, EngineView};
+use crate::engine::{EngineError, EngineResult, EngineView, LogRange, LogSource, LogStream};
 
 /// How many inspects run at once: more gain nothing.
 const AT_ONCE: usize = 8;
@@ -201,6 +201,36 @@ impl EngineView for Docker {
             }
         }
         Ok(String::from_utf8_lossy(&text).into_owned())
+    }
+
+    async fn log_stream(&self, name: &str, range: LogRange) -> EngineResult<LogStream> {
+        let call = format!("read the log of {name}");
+        let LogRange {
+            since,
+            tail,
+            follow,
+        } = range;
+        let mut options = LogsOptionsBuilder::default()
+            .stdout(true)
+            .stderr(true)
+            .follow(follow)
+            .tail(&tail.map_or_else(|| "all".to_owned(), |lines| lines.to_string()));
+        if let Some(since) = since {
+            options = options.since(i32::try_from(since).unwrap_or(i32::MAX));
+        }
+        let pieces = self.api.logs(plain(&call, name)?, Some(options.build()));
+        let docker = self.clone();
+        Ok(Box::pin(pieces.filter_map(move |piece| {
+            let piece = match piece {
+                Ok(LogOutput::StdErr { message }) => Some(Ok((LogSource::Error, message))),
+                Ok(LogOutput::StdOut { message } | LogOutput::Console { message }) => {
+                    Some(Ok((LogSource::Out, message)))
+                }
+                Ok(LogOutput::StdIn { .. }) => None,
+                Err(error) => Some(Err(docker.failure(&call, docker.limits.look, error))),
+            };
+            std::future::ready(piece)
+        })))
     }
 }
 
