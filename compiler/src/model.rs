@@ -12,6 +12,7 @@ pub mod tool;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use camino::Utf8PathBuf;
 pub use json::Json;
@@ -118,7 +119,7 @@ impl Project {
                 (
                     InstanceKey::new(&agent.id, &capability.id),
                     agent,
-                    capability,
+                    &**capability,
                 )
             })
         })
@@ -168,8 +169,8 @@ pub struct Agent {
     pub own_model: bool,
     /// Its system prompts by file name, such as `agent.md`, `agent.de.md`.
     pub prompts: BTreeMap<String, Prompt>,
-    /// Own and named shared ones, by id.
-    pub capabilities: BTreeMap<String, Capability>,
+    /// Own and named shared ones, by id. Several agents may name the same, and `check --watch` keeps them.
+    pub capabilities: BTreeMap<String, Arc<Capability>>,
 }
 
 /// How an agent's tools reach the model.

@@ -1,6 +1,7 @@
 //! A small world for tests: a project, a lock, an engine, and an apply that does what it is told.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::json;
 
@@ -91,7 +92,9 @@ impl World {
         agent
             .capabilities
             .entry(id.to_owned())
-            .or_insert_with(|| capability(id, &image, &file))
+            .or_insert_with(|| Arc::new(capability(id, &image, &file)));
+        let added = agent.capabilities.get_mut(id).map(Arc::make_mut);
+        added.unwrap()
     }
 
     /// A capability that was added.
@@ -101,6 +104,7 @@ impl World {
             .agents
             .get_mut(key.agent())
             .and_then(|agent| agent.capabilities.get_mut(key.capability()))
+            .map(Arc::make_mut)
             .unwrap()
     }
 
