@@ -74,7 +74,9 @@ pub fn check_again(sources: &SourceSet, cache: &mut Cache) -> Checked {
     let outcomes = cache.outcomes(&folders(sources));
     let mut drafts = cache.drafts(&sources.agents).into_iter();
     whole_project(sources, outcomes, |folder| {
-        drafts.next().unwrap_or_else(|| Arc::new(agent::read(folder)))
+        drafts
+            .next()
+            .unwrap_or_else(|| Arc::new(agent::read(folder)))
     })
 }
 
@@ -131,7 +133,7 @@ fn whole_project(
         name,
         settings: settings.settings.clone(),
     });
-    let project = (!wrong).then(|| Project {
+    let project = (!wrong).then_some(Project {
         name,
         settings: settings.settings,
         agents,

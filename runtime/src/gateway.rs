@@ -167,7 +167,12 @@ pub async fn ensure(
     let network_right = observed
         .networks
         .get(&planned.network.name)
-        .is_some_and(|network| network.closed && network.subnet == Some(planned.network.subnet));
+        .is_some_and(|network| {
+            let labelled = labels(project)
+                .iter()
+                .all(|(name, value)| network.labels.get(name) == Some(value));
+            network.closed && labelled && network.is_laid_out_as(&planned.network)
+        });
     let container = observed.containers.get(&planned.name);
     let container_right =
         network_right && container.is_some_and(|found| is_right(found, planned, &observed));

@@ -146,7 +146,10 @@ impl Draft {
         let right = mine
             .iter()
             .all(|finding| finding.severity != Severity::Error);
-        ids.insert(id.clone(), found.keys().map(|id| (*id).to_owned()).collect());
+        ids.insert(
+            id.clone(),
+            found.keys().map(|id| (*id).to_owned()).collect(),
+        );
         // Of two with the same id none counts: that is an error.
         let capabilities: Option<BTreeMap<String, Arc<Capability>>> = own
             .iter()
@@ -219,7 +222,10 @@ fn schedules(document: &Document, raw: &RawAgent, findings: &mut Vec<Diagnostic>
 }
 
 /// An agent's own capabilities (L3).
-fn by_id<'a>(own: &'a [Arc<Outcome>], findings: &mut Vec<Diagnostic>) -> BTreeMap<&'a str, &'a Outcome> {
+fn by_id<'a>(
+    own: &'a [Arc<Outcome>],
+    findings: &mut Vec<Diagnostic>,
+) -> BTreeMap<&'a str, &'a Outcome> {
     let mut found: BTreeMap<&str, &Outcome> = BTreeMap::new();
     for outcome in own {
         if let Some(first) = found.get(outcome.id.as_str()) {

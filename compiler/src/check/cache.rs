@@ -76,8 +76,8 @@ impl Cache {
                 let kept = last
                     .remove(&folder.path)
                     .filter(|(file, _)| *file == folder.agent);
-                let entry = kept
-                    .unwrap_or_else(|| (folder.agent.clone(), Arc::new(agent::read(folder))));
+                let entry =
+                    kept.unwrap_or_else(|| (folder.agent.clone(), Arc::new(agent::read(folder))));
                 let draft = Arc::clone(&entry.1);
                 self.agents.insert(folder.path.clone(), entry);
                 draft

@@ -273,13 +273,13 @@ impl SavedPlan {
         }
         for (key, instance) in &self.plan.instances {
             let chosen = self.targets.as_ref().is_none_or(|set| set.contains(key));
-            if let (true, false, Some(reference)) =
-                (chosen, instance.image.pull, &instance.image.reference)
-                && !observed
-                    .images
-                    .get(reference)
-                    .is_some_and(|image| image.id.is_some())
-            {
+            let here = |reference: &String| {
+                let image = observed.images.get(reference);
+                image.is_some_and(|image| image.id.is_some())
+            };
+            let needed = instance.image.reference.as_ref();
+            let needed = needed.filter(|_| chosen && !instance.image.pull);
+            if let Some(reference) = needed.filter(|reference| !here(reference)) {
                 moved.push(Moved::ImageGone {
                     instance: key.clone(),
                     reference: reference.clone(),
@@ -483,21 +483,23 @@ fn network_fact(network: &ObservedNetwork) -> Fact {
     let ObservedNetwork {
         id,
         subnet,
+        bridge,
+        range,
         closed,
         labels,
         attached,
     } = network;
     Fact {
         id: id.clone(),
-        hash: hash_of(&(subnet, closed, labels, attached)),
+        hash: hash_of(&(subnet, bridge, range, closed, labels, attached)),
     }
 }
 
 fn volume_fact(name: &str, volume: &ObservedVolume) -> Fact {
-    let ObservedVolume { labels } = volume;
+    let ObservedVolume { labels, violations } = volume;
     Fact {
         id: name.to_owned(),
-        hash: hash_of(&labels),
+        hash: hash_of(&(labels, violations)),
     }
 }
 

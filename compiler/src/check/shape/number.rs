@@ -200,7 +200,10 @@ mod tests {
             (format!("whole: 1\nreal: {huge}\n"), "2:7 out-of-range"),
             (format!("whole: 1\nreal: -{huge}.5\n"), "2:7 out-of-range"),
             (format!("real: 1\nwhole: {huge}\n"), "2:8 out-of-range"),
-            ("real: 1\nwhole: 18446744073709551616\n".to_owned(), "2:8 out-of-range"),
+            (
+                "real: 1\nwhole: 18446744073709551616\n".to_owned(),
+                "2:8 out-of-range",
+            ),
             ("whole: 1\nreal: 1e999\n".to_owned(), "2:7 number-form"),
             ("real: 1\nwhole: 1e999\n".to_owned(), "2:8 number-form"),
         ] {

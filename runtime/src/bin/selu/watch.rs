@@ -80,10 +80,10 @@ impl Watch {
         let young = std::mem::replace(&mut self.young, change.clone());
         let checked = match Change::both(young, change) {
             None => None,
-            Some(change) if self.read(change) => {
-                Some(check_again(&self.sources, &mut self.cache))
+            Some(change) => {
+                let read = self.read(change);
+                read.then(|| check_again(&self.sources, &mut self.cache))
             }
-            Some(_) => None,
         };
         self.cost = began.elapsed();
         checked.map(|checked| (checked, &self.sources))

@@ -86,10 +86,19 @@ impl EngineView for Docker {
             }
         }
         for volume in volumes.volumes.unwrap_or_default() {
-            let Volume { name, labels, .. } = volume;
+            let Volume {
+                name,
+                labels,
+                driver,
+                options,
+                ..
+            } = volume;
             if owner.owns_volume(&name, &labels) {
                 let labels = labels.into_iter().collect();
-                observed.volumes.insert(name, ObservedVolume { labels });
+                let violations = volume_violations(&driver, options);
+                observed
+                    .volumes
+                    .insert(name, ObservedVolume { labels, violations });
             } else {
                 foreign.note(&name, || described("a volume", Some(&labels)));
             }
@@ -400,6 +409,15 @@ fn name_of(summary: &ContainerSummary) -> &str {
         .unwrap_or_default()
 }
 
+/// An option of a volume can be a folder of the host.
+fn volume_violations(driver: &str, options: HashMap<String, String>) -> Vec<String> {
+    let other = (driver != "local").then(|| format!("driver {driver}"));
+    let options: BTreeMap<String, String> = options.into_iter().collect();
+    let options = options.into_iter();
+    let options = options.map(|(name, value)| format!("option {name}={value}"));
+    other.into_iter().chain(options).collect()
+}
+
 fn network_of(network: &Network, summaries: &[ContainerSummary]) -> ObservedNetwork {
     let name = network.name.as_deref().unwrap_or_default();
     let inhibited = network
@@ -422,9 +440,17 @@ fn network_of(network: &Network, summaries: &[ContainerSummary]) -> ObservedNetw
         })
         .map(|summary| name_of(summary).to_owned())
         .collect();
+    let layouts = network.ipam.iter();
+    let mut layouts = layouts.flat_map(|ipam| ipam.config.iter().flatten());
+    let layout = layouts.find(|config| {
+        let subnet = config.subnet.as_deref();
+        subnet.is_some_and(|subnet| subnet.parse::<Ipv4Net>().is_ok())
+    });
     ObservedNetwork {
         id: network.id.clone().unwrap_or_default(),
         subnet: subnets(network).next(),
+        bridge: layout.and_then(|config| config.gateway.as_deref()?.parse().ok()),
+        range: layout.and_then(|config| config.ip_range.as_deref()?.parse().ok()),
         closed,
         labels: network
             .labels
