@@ -8,6 +8,7 @@
 mod check;
 mod engine_down;
 mod field;
+mod field_locks;
 mod hostile;
 mod plans;
 mod project;

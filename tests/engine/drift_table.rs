@@ -29,8 +29,10 @@ fn rows() -> Vec<Row> {
     vec![
         (
             "image",
-            // The same content under another id cannot be had; the name alone is what we set.
-            Making(|body| body["Image"] = body["OtherImage"].clone()),
+            Making(|body| {
+                body["Image"] = body["OtherImage"].clone();
+                body["Entrypoint"] = Value::Null;
+            }),
             "spec.image",
         ),
         (
@@ -235,7 +237,7 @@ fn without_state(paths: Vec<String>) -> Vec<String> {
 fn applied(topic: &str) -> TestProject {
     let project = TestProject::new(&format!("plan4-{topic}"));
     project.probe("a", "env", &["serve"], ENVIRONMENT);
-    project.probe("b", "other", &["serve", "other"], "");
+    project.probe("b", "other", &["serve-after", "0"], "");
     project.up();
     assert_eq!(named(&project), Vec::<String>::new());
     project

@@ -264,7 +264,7 @@ fn frozen_and_locked_write_nothing_and_list_every_stale_entry_with_code_and_plac
 }
 
 #[test]
-fn an_upgrade_follows_one_tag_and_leaves_every_other_byte() {
+fn h13_an_upgrade_follows_one_tag_and_leaves_every_other_byte() {
     let registry = Registry::new();
     let other = registry.push("2", "another image");
     let project = TestProject::new("plan4-upgrade");

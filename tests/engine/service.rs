@@ -1,5 +1,13 @@
 //! `sync`, `logs` and what `destroy` does when the world moves.
 
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use selu_compiler::plan::spec::gateway_image;
+use selu_runtime::engine::docker::connect;
+use selu_runtime::hold::{Info, take};
+
 use crate::daemon;
 use crate::project::TestProject;
 use crate::world::docker_text;
@@ -99,4 +107,61 @@ fn destroy_works_from_a_directory_with_errors() {
         run.stderr
     );
     assert!(!project.is_deployed());
+}
+
+#[test]
+fn destroy_leaves_everything_when_something_appeared_since_the_question() {
+    let project = live("appeared");
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    let info = Info {
+        host: "desk".to_owned(),
+        user: None,
+        pid: 1,
+        operation: "apply".to_owned(),
+        since: "now".to_owned(),
+    };
+    let image = gateway_image(&project.name);
+    let (engine, hold) = runtime.block_on(async {
+        let engine = connect(None).await.unwrap();
+        let hold = take(&engine, &project.name, &image, &info, Duration::ZERO).await;
+        (engine, hold.unwrap())
+    });
+    let mut child = Command::new(env!("CARGO_BIN_EXE_selu"))
+        .current_dir(project.path())
+        .args(["destroy", "-y", "--lock-timeout", "300"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap());
+    let mut text = String::new();
+    while !text.contains("To be removed:") {
+        assert!(said.read_line(&mut text).unwrap() > 0, "{text}");
+    }
+    let name = project.resident("a", "live", 7);
+    let owner = format!("dev.selu.project={}", project.name);
+    docker_text(&[
+        "create",
+        "--name",
+        &name,
+        "--label",
+        &owner,
+        "--label",
+        "dev.selu.instance=a/live",
+        "--label",
+        "dev.selu.role=resident",
+        &project.image("a", "live"),
+    ]);
+    runtime.block_on(hold.release(&engine)).unwrap();
+    said.read_to_string(&mut text).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(4), "{text}");
+    assert!(text.contains(&format!("container {name}")), "{text}");
+    project.selu(&["status"]).expect(2);
+    let resident = project.resident("a", "live", 1);
+    assert_eq!(daemon::inspect(&resident)["State"]["Running"], true);
 }

@@ -360,18 +360,22 @@ impl SavedSettings {
 impl Basis {
     /// What a plan is made from. Holds and other short-lived containers are somebody's work at this moment and no basis.
     pub fn of(lock: Option<&Lock>, observed: &Observed) -> Self {
+        let for_a_while = |labels: &BTreeMap<String, String>| {
+            let role = labels.get(label::ROLE).map(String::as_str);
+            matches!(role, Some("hold" | "discovery" | "helper"))
+        };
         let passing = |name: &String| {
-            observed.containers.get(name).is_some_and(|container| {
-                let role = container.spec.labels.get(label::ROLE).map(String::as_str);
-                matches!(role, Some("hold" | "discovery" | "helper"))
-            })
+            let container = observed.containers.get(name);
+            container.is_some_and(|container| for_a_while(&container.spec.labels))
         };
         let containers = observed
             .containers
             .iter()
             .filter(|(name, _)| !passing(name))
             .map(|(name, container)| (name.clone(), container_fact(container)));
-        let networks = observed.networks.iter().map(|(name, network)| {
+        let networks = observed.networks.iter();
+        let networks = networks.filter(|(_, network)| !for_a_while(&network.labels));
+        let networks = networks.map(|(name, network)| {
             let mut network = network.clone();
             network.attached.retain(|name| !passing(name));
             network.attached.sort();
@@ -380,6 +384,7 @@ impl Basis {
         let volumes = observed
             .volumes
             .iter()
+            .filter(|(_, volume)| !for_a_while(&volume.labels))
             .map(|(name, volume)| (name.clone(), volume_fact(name, volume)));
         Self {
             lock: lock.map(entries),
