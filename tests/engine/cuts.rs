@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 
 use crate::cutting::{Door, How};
 use crate::project::{Run, TestProject};
+use crate::world::docker_text;
 
 const WAYS: [How; 8] = [
     How::After,
@@ -64,19 +65,24 @@ fn through(project: &TestProject, door: &Door, arguments: &[&str]) -> Run {
     }
 }
 
-/// What the project has on the engine, whatever its generations.
+/// What the project has on the engine by its label, whatever its generations.
 fn objects(project: &TestProject) -> Vec<String> {
-    let mine = format!("selu_{}_", project.name);
-    let mut found: Vec<String> = project
-        .everything()
-        .into_iter()
-        .filter(|thing| thing.contains(&mine) || thing.starts_with("volume selu_"))
-        .map(|thing| {
-            thing
-                .trim_end_matches(|c: char| c.is_ascii_digit())
-                .to_owned()
-        })
-        .collect();
+    let label = format!("label=dev.selu.project={}", project.name);
+    let mut found = Vec::new();
+    for (kind, list) in [
+        (
+            "container",
+            ["ps", "-a", "--format", "{{.Names}}"].as_slice(),
+        ),
+        ("network", &["network", "ls", "--format", "{{.Name}}"]),
+        ("volume", &["volume", "ls", "--format", "{{.Name}}"]),
+    ] {
+        let names = docker_text(&[list, &["--filter", &label]].concat());
+        found.extend(names.lines().map(|name| {
+            let name = name.trim_end_matches(|c: char| c.is_ascii_digit());
+            format!("{kind} {name}")
+        }));
+    }
     found.sort();
     found
 }
