@@ -26,7 +26,7 @@ use camino::Utf8Path;
 
 use crate::diag::codes::agent as codes;
 use crate::diag::{Diagnostic, Place, Severity};
-use crate::model::{Agent, InstanceKey, Origin, Project, Routing, ToolSource};
+use crate::model::{Agent, InstanceKey, Origin, Project, Routing, Settings, ToolSource};
 use crate::parallel;
 use crate::source::{AgentFolder, CapabilityFolder, RootKind, SourceSet};
 use agent::{Draft, Shared};
@@ -41,6 +41,18 @@ pub struct Checked {
     pub project: Option<Project>,
     /// All findings, by file, line and column.
     pub diagnostics: Vec<Diagnostic>,
+    /// Whose objects are meant, for what needs nothing else; `None` if the name is not known or selu.toml has an error, so
+    /// that neither the owner nor the engine is guessed.
+    pub owner: Option<Owner>,
+}
+
+/// Whose objects on which engine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Owner {
+    /// The project's name.
+    pub name: String,
+    /// selu.toml.
+    pub settings: Settings,
 }
 
 /// Checks a whole source set. All findings of all files come in one run.
@@ -113,14 +125,23 @@ fn whole_project(
         || diagnostics
             .iter()
             .any(|diagnostic| diagnostic.severity == Severity::Error);
-    let project = (!wrong).then(|| Project {
-        name: settings.name.clone().or_else(|| lone_id(sources, &agents)),
+    let name = settings.name.clone().or_else(|| lone_id(sources, &agents));
+    let sound = !diagnostics.iter().any(|diagnostic| {
+        diagnostic.severity == Severity::Error && diagnostic.place.origin.file == "selu.toml"
+    });
+    let owner = name.clone().filter(|_| sound).map(|name| Owner {
+        name,
+        settings: settings.settings.clone(),
+    });
+    let project = (!wrong).then_some(Project {
+        name,
         settings: settings.settings,
         agents,
     });
     Checked {
         project,
         diagnostics,
+        owner,
     }
 }
 

@@ -354,7 +354,7 @@ fn a_dead_container_is_replaced() {
 }
 
 #[test]
-fn a_hash_of_another_version_alone_changes_nothing() {
+fn g09_a_hash_of_another_version_alone_changes_nothing() {
     let relabel = |container: &mut ObservedContainer, hash: &str| {
         container
             .spec

@@ -210,6 +210,14 @@ impl Placing<'_> {
             let Some(volume) = self.observed.volumes.get(name) else {
                 continue;
             };
+            for violation in &volume.violations {
+                let message = format!(
+                    "{key}: the volume `{name}` for {path} is not the plain one that was made: {violation}"
+                );
+                let place = super::place(origin, "filesystem");
+                self.findings
+                    .push(Diagnostic::new(&code::NAME_TAKEN, place, message));
+            }
             // X3: labels are checked before a volume is mounted.
             let owner = volume.labels.get(label::INSTANCE).map(String::as_str);
             let role = volume.labels.get(label::ROLE).map(String::as_str);

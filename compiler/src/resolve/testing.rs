@@ -232,9 +232,13 @@ impl World {
                     (label::INSTANCE.to_owned(), key.to_string()),
                     (label::ROLE.to_owned(), volume.purpose.clone()),
                 ]);
-                self.observed
-                    .volumes
-                    .insert(volume.name.clone(), ObservedVolume { labels });
+                self.observed.volumes.insert(
+                    volume.name.clone(),
+                    ObservedVolume {
+                        labels,
+                        violations: Vec::new(),
+                    },
+                );
             }
         }
         if let Some(gateway) = &plan.gateway {
@@ -257,6 +261,8 @@ impl World {
             ObservedNetwork {
                 id: format!("id-of-{}", network.name),
                 subnet: Some(network.subnet),
+                bridge: Some(network.bridge),
+                range: Some(network.dynamic_range()),
                 closed: true,
                 outside: false,
                 labels: spec.labels.clone(),

@@ -88,6 +88,7 @@ impl Volume {
         Self {
             observed: ObservedVolume {
                 labels: labels.clone(),
+                violations: Vec::new(),
             },
             seeded: None,
             policy: None,
@@ -251,6 +252,8 @@ impl World {
         let network_of = ObservedNetwork {
             id: self.next_id(),
             subnet: Some(network.subnet),
+            bridge: Some(network.bridge),
+            range: Some(network.dynamic_range()),
             closed: !network.outside,
             outside: network.outside,
             labels: labels.clone(),

@@ -32,6 +32,10 @@ pub(crate) async fn run(
     stop: &Stop,
     args: &ApplyArgs,
 ) -> anyhow::Result<Exit> {
+    if args.strict.allow_local && !args.strict.read_only() {
+        let message = "--allow-local says something with --locked or --frozen only";
+        return Err(Ending::usage(message).into());
+    }
     let Some(source) = source(cli, printer, args)? else {
         return Ok(Exit::Failed);
     };
