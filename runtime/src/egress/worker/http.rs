@@ -99,7 +99,12 @@ where
             async move {
                 cut.asked.store(true, Ordering::SeqCst);
                 if let Err(reason) = head::check(&target, &request) {
-                    let response = refusal(StatusCode::FORBIDDEN, Some(&target), &reason, request.version());
+                    let response = refusal(
+                        StatusCode::FORBIDDEN,
+                        Some(&target),
+                        &reason,
+                        request.version(),
+                    );
                     cut.with(reason);
                     return Ok(response);
                 }

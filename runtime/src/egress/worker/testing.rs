@@ -202,10 +202,10 @@ pub(crate) fn hello(name: Option<&str>) -> Vec<u8> {
     extensions.extend(extension(43, &[4, 3, 4, 3, 3])); // versions
     let body = [
         &[3, 3][..],
-        &[7; 32],                      // random
-        &[0],                          // no session
+        &[7; 32],                       // random
+        &[0],                           // no session
         &sized(&[0x13, 1, 0xc0, 0x2f]), // suites
-        &[1, 0],                       // no compression
+        &[1, 0],                        // no compression
         &sized(&extensions),
     ]
     .concat();

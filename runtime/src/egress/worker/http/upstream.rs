@@ -135,7 +135,9 @@ impl Upstream {
                 if switches {
                     let to_web_socket = head::upgrades_to_web_socket(response.headers());
                     let Some(client) = client.filter(|_| to_web_socket) else {
-                        return Err(Broken::other("the server switched to a protocol that nobody asked for"));
+                        return Err(Broken::other(
+                            "the server switched to a protocol that nobody asked for",
+                        ));
                     };
                     let server = hyper::upgrade::on(&mut response);
                     self.tasks.spawn(async move {
