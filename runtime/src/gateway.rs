@@ -4,6 +4,7 @@
 
 mod host;
 mod image;
+mod log;
 mod pipe;
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,7 @@ use crate::engine::{Engine, EngineError, Labels, Pipe};
 
 pub use host::host_addresses;
 pub use image::{ImageError, image_archive, image_archive_of};
+pub use log::{EgressLog, egress_log};
 #[cfg(test)]
 pub(crate) use pipe::endpoint;
 pub use pipe::pipe;

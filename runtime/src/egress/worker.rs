@@ -13,7 +13,9 @@ mod jail;
 mod limits;
 mod listen;
 mod live;
+mod metered;
 mod networks;
+mod proxy;
 mod reach;
 mod rules;
 mod sniff;
@@ -123,3 +125,6 @@ async fn obey(
             .map_err(WorkerError::system("report"))?;
     }
 }
+
+#[cfg(test)]
+mod tests;

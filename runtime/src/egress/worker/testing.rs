@@ -20,7 +20,7 @@ use super::limits::{ALL_CONNECTIONS, Limits};
 use super::reach::Reach;
 use super::rules::{Reason, Rules};
 use super::{GoingBy, NetworkContext};
-use crate::egress::record::{Ask, Line, Recorder, copy};
+use crate::egress::record::{Ask, Line, Recorder, Told, copy};
 
 /// A made-up outside: what names resolve to, and where connections to an address really go.
 #[derive(Default)]
@@ -117,7 +117,7 @@ impl Lab {
             going_by: going_by(rule, &world),
         });
         Self {
-            context: Arc::new(context),
+            context: Arc::new(context.unwrap()),
             world,
             folder,
         }
@@ -136,11 +136,11 @@ impl Lab {
             let mut out = Vec::new();
             copy(self.folder.path(), &Ask::default(), &mut out).unwrap();
             let text = String::from_utf8(out).unwrap();
-            let lines: Vec<Line> = text
-                .lines()
-                .skip(1)
-                .map(|line| serde_json::from_str(line).unwrap())
-                .collect();
+            let told = |line| match serde_json::from_str(line).unwrap() {
+                Told::Line(line) => Some(line),
+                Told::Head(_) => None,
+            };
+            let lines: Vec<Line> = text.lines().filter_map(told).collect();
             if enough(&lines) {
                 return lines;
             }
@@ -212,4 +212,47 @@ pub(crate) fn hello(name: Option<&str>) -> Vec<u8> {
     let length = u32::try_from(body.len()).unwrap().to_be_bytes();
     let message = [&[1], &length[1..], body.as_slice()].concat();
     [&[0x16, 3, 1], sized(&message).as_slice()].concat()
+}
+
+/// Changes bytes at random from a fixed start.
+pub(crate) struct Mutator(u64);
+
+impl Mutator {
+    /// The same seed, the same changes.
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    /// A number below `most`.
+    pub(crate) fn below(&mut self, most: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % most.max(1) as u64).unwrap()
+    }
+
+    /// One of the seeds, changed at one to eight places.
+    pub(crate) fn mutate(&mut self, seeds: &[Vec<u8>]) -> Vec<u8> {
+        let mut bytes = seeds[self.below(seeds.len())].clone();
+        for _ in 0..=self.below(8) {
+            let at = self.below(bytes.len());
+            let byte = self.0.to_le_bytes()[3];
+            match (self.below(6), bytes.is_empty()) {
+                (0, false) => bytes[at] = byte,
+                (1, false) => bytes[at] ^= 1 << self.below(8),
+                (2, false) => drop(bytes.remove(at)),
+                (3, false) => bytes.truncate(at),
+                (4, false) => {
+                    let end = (at + self.below(16)).min(bytes.len());
+                    let part = bytes[at..end].to_vec();
+                    bytes.splice(at..at, part);
+                }
+                _ => bytes.insert(
+                    at,
+                    [0, 1, 0x3f, 0x40, 0x7f, 0x80, 0xc0, 0xff][self.below(8)],
+                ),
+            }
+        }
+        bytes
+    }
 }
