@@ -165,10 +165,10 @@ impl Rings {
         };
         let text = text_of(&line)?;
 
-        if !self
+        if self
             .rings
             .get(&instance)
-            .is_some_and(|ring| ring.file.is_some())
+            .is_none_or(|ring| ring.file.is_none())
         {
             self.make_room(&instance)?;
         }
