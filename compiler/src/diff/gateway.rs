@@ -1,7 +1,7 @@
 //! The gateway.
 
 use super::instance::{action, attachment, network_reasons, spec_reasons};
-use super::{Action, Change, Reason, Subject};
+use super::{Action, Cause, Change, Reason, Subject};
 use crate::observed::Observed;
 use crate::plan::{Plan, PlannedGateway};
 
@@ -28,6 +28,13 @@ pub(super) fn change(plan: &Plan, observed: &Observed) -> Option<Change> {
                         .is_none_or(|name| !observed.containers.contains_key(name))
             }),
     );
+    if reasons.iter().any(|reason| reason.cause == Cause::Intent) {
+        // A gateway that begins to carry moves to a network that leads outside, and back.
+        let moved = |path: &str| matches!(path, "network.outside" | "network.closed");
+        for reason in reasons.iter_mut().filter(|reason| moved(&reason.path)) {
+            reason.cause = Cause::Intent;
+        }
+    }
     reasons.extend(own_attachment(planned, container).map(Reason::forcing));
     reasons.extend(attachments(plan, container, observed));
     Some(Change {

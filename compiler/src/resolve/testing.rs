@@ -246,8 +246,8 @@ impl World {
             ObservedNetwork {
                 id: format!("id-of-{}", network.name),
                 subnet: Some(network.subnet),
-                closed: true,
-                outside: false,
+                closed: !network.outside,
+                outside: network.outside,
                 labels: spec.labels.clone(),
                 attached: vec![name.to_owned(), "selu_p_gateway".to_owned()],
             },
