@@ -175,11 +175,14 @@ pub async fn ensure(
         .networks
         .get(&planned.network.name)
         .is_some_and(|network| {
+            let labelled = labels(project)
+                .iter()
+                .all(|(name, value)| network.labels.get(name) == Some(value));
             let as_planned = match planned.network.outside {
                 true => network.outside,
                 false => network.closed,
             };
-            as_planned && network.subnet == Some(planned.network.subnet)
+            as_planned && labelled && network.is_laid_out_as(&planned.network)
         });
     let container = observed.containers.get(&planned.name);
     let container_right =
