@@ -32,7 +32,7 @@ use crate::source::{AgentFolder, CapabilityFolder, RootKind, SourceSet};
 use agent::{Draft, Shared};
 pub use cache::Cache;
 use capability::Outcome;
-use settings::Tools;
+use settings::{Known, Tools};
 
 /// The outcome of a check.
 #[derive(Debug)]
@@ -41,6 +41,18 @@ pub struct Checked {
     pub project: Option<Project>,
     /// All findings, by file, line and column.
     pub diagnostics: Vec<Diagnostic>,
+    /// Whose objects are meant, for what needs nothing else; `None` if the name is not known or selu.toml has an error, so
+    /// that neither the owner nor the engine is guessed.
+    pub owner: Option<Owner>,
+}
+
+/// Whose objects on which engine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Owner {
+    /// The project's name.
+    pub name: String,
+    /// selu.toml.
+    pub settings: Settings,
 }
 
 /// Checks a whole source set. All findings of all files come in one run.
@@ -86,7 +98,7 @@ fn whole_project(
     drafts: impl FnMut(&[AgentFolder]) -> Vec<Arc<Draft>>,
 ) -> Checked {
     let mut diagnostics = sources.findings.clone();
-    let settings = sources
+    let mut settings = sources
         .settings
         .as_ref()
         .map(|file| settings::check(file, &mut diagnostics))
@@ -116,14 +128,23 @@ fn whole_project(
         || diagnostics
             .iter()
             .any(|diagnostic| diagnostic.severity == Severity::Error);
-    let project = (!wrong).then(|| Project {
-        name: settings.name.clone().or_else(|| lone_id(sources, &agents)),
+    let name = settings.name.clone().or_else(|| lone_id(sources, &agents));
+    let sound = !diagnostics.iter().any(|diagnostic| {
+        diagnostic.severity == Severity::Error && diagnostic.place.origin.file == "selu.toml"
+    });
+    let owner = name.clone().filter(|_| sound).map(|name| Owner {
+        name,
+        settings: settings.settings.clone(),
+    });
+    let project = (!wrong).then_some(Project {
+        name,
         settings: settings.settings,
         agents,
     });
     Checked {
         project,
         diagnostics,
+        owner,
     }
 }
 
@@ -213,11 +234,11 @@ fn lone_id(sources: &SourceSet, agents: &BTreeMap<String, Agent>) -> Option<Stri
     }
 }
 
-/// Every instance with what is known of its tools.
+/// Every instance with what is known of it.
 fn instances<'a>(
     ids: &Ids,
     agents: &'a BTreeMap<String, Agent>,
-) -> HashMap<InstanceKey, Tools<'a>> {
+) -> HashMap<InstanceKey, Known<'a>> {
     let mut instances = HashMap::new();
     for (agent, capabilities) in ids {
         for id in capabilities {
@@ -230,7 +251,8 @@ fn instances<'a>(
                 }
                 Some(ToolSource::Dynamic { .. }) | None => Tools::Open,
             };
-            instances.insert(InstanceKey::new(agent, id), tools);
+            let network = capability.map(|capability| &capability.network);
+            instances.insert(InstanceKey::new(agent, id), Known { tools, network });
         }
     }
     instances

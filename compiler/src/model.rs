@@ -24,7 +24,9 @@ use crate::yaml::node::Span;
 
 /// `agent/capability`, the key of an instance everywhere (L3). A capability compiled alone lives under the nameless
 /// agent, written `_`, which no id can be.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(transparent)]
 pub struct InstanceKey(String);
 
@@ -84,10 +86,13 @@ pub fn is_id(text: &str) -> bool {
 }
 
 /// Where something is written: a file below the project's root, and a line and column from 1 (column in characters).
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(deny_unknown_fields)]
 pub struct Origin {
     /// Relative to the root, with forward slashes.
+    #[schemars(with = "String")]
     pub file: Utf8PathBuf,
     /// From 1.
     pub line: u32,
@@ -131,6 +136,11 @@ pub struct Settings {
     pub engine_host: Option<String>,
     /// `[engine] subnets`: the range that container networks are cut from.
     pub subnets: Option<ipnet::Ipv4Net>,
+    /// `[engine] resolvers`: what the gateway asks for names; the engine's own where it is empty.
+    pub resolvers: Vec<std::net::Ipv4Addr>,
+    /// `[network."agent/capability"] private`: entries whose destinations may be private addresses (N8), normalised and
+    /// sorted; each is covered by the instance's rules.
+    pub private: BTreeMap<InstanceKey, Vec<String>>,
     /// `[build."agent/capability"] prepare`: a command that `selu build` runs first, with its words.
     pub prepare: BTreeMap<InstanceKey, Vec<String>>,
     /// `[limits."agent/capability"]`: already in [`Capability::limits`], kept to say where a limit comes from.
@@ -310,7 +320,7 @@ impl fmt::Display for Policy {
 }
 
 /// Egress rules (N1–N10).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Network {
     /// N1.
@@ -318,6 +328,17 @@ pub struct Network {
     /// Normalised, de-duplicated, sorted (N6): `host`, `host:port`, `*.host`, `*.host:port`, in lower case.
     /// Empty unless the mode is `allowlist`.
     pub hosts: Vec<String>,
+}
+
+impl Network {
+    /// Whether anything may leave.
+    pub fn opens(&self) -> bool {
+        match self.mode {
+            NetworkMode::None => false,
+            NetworkMode::Allowlist => !self.hosts.is_empty(),
+            NetworkMode::Any => true,
+        }
+    }
 }
 
 /// N1.
@@ -345,7 +366,7 @@ pub enum Filesystem {
 }
 
 /// `sharing` with its defaults.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Sharing {
     /// exclusive or shared.
@@ -367,7 +388,7 @@ pub enum SharingMode {
 }
 
 /// A required secret; never its value (C2).
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Credential {
     /// C1.
@@ -393,7 +414,7 @@ pub enum CredentialScope {
 }
 
 /// Limits in the units of the format, CPU in integers (R5).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
     /// In MiB; swap is not extra (R4).

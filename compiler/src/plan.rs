@@ -5,12 +5,14 @@
 
 pub mod hash;
 pub mod names;
+pub mod saved;
 pub mod spec;
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 use ipnet::Ipv4Net;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
@@ -21,8 +23,7 @@ use crate::model::{
 pub const FORMAT_VERSION: &str = "1.0";
 
 /// What should exist.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
     /// [`FORMAT_VERSION`].
     pub format_version: String,
@@ -37,8 +38,7 @@ pub struct Plan {
 }
 
 /// What is planned of an agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedAgent {
     /// Where it is written.
     pub origin: Origin,
@@ -51,8 +51,7 @@ pub struct PlannedAgent {
 }
 
 /// What is planned of an instance.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedInstance {
     /// Where its manifest's id is written.
     pub origin: Origin,
@@ -73,6 +72,8 @@ pub struct PlannedInstance {
     pub limit_overrides: BTreeMap<String, Origin>,
     /// Egress rules.
     pub network_rules: Network,
+    /// Entries whose destinations may be private addresses, by selu.toml's permission (N8); normalised and sorted.
+    pub private: Vec<String>,
     /// Required secrets by name.
     pub credentials: Vec<Credential>,
     /// File name → hash.
@@ -86,8 +87,7 @@ pub struct PlannedInstance {
 }
 
 /// A tool with its policy and where the policy came from.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedTool {
     /// What the model reads.
     pub description: String,
@@ -104,7 +104,7 @@ pub struct PlannedTool {
 }
 
 /// Where a policy came from (D3, T1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PolicyOrigin {
     /// `[policy]` in selu.toml.
@@ -118,8 +118,7 @@ pub enum PolicyOrigin {
 }
 
 /// An image by what cannot move (I3).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedImage {
     /// As the manifest has it.
     pub written: String,
@@ -139,7 +138,9 @@ pub struct PlannedImage {
 }
 
 /// Where an image comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum ImageKind {
     /// Pinned to a registry's index digest.
@@ -151,8 +152,7 @@ pub enum ImageKind {
 }
 
 /// One container with the network and the volumes that are its own (S2, X3).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedContainer {
     /// Counts up with each replacement; part of the names of container and network.
     pub generation: u64,
@@ -188,20 +188,23 @@ impl PlannedContainer {
     }
 }
 
-/// One internal network for one container (S2).
+/// One internal network for one container (S2), or the gateway's own.
 ///
 /// A subnet's lower half holds real addresses, its upper half the virtual ones of the gateway's DNS. Nothing in it is
 /// assigned by the engine's choice: bridge, capability and gateway have the first three addresses, and what the engine
 /// may hand out by itself, to a container that someone else attaches, is confined to
 /// [`PlannedNetwork::dynamic_range`], so that it can never take the gateway's address while the gateway is down (S9).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedNetwork {
     /// Equal to the container's name.
     pub name: String,
     /// Cut from the configured range; the size follows the rules (S9).
+    #[schemars(with = "String")]
     pub subnet: Ipv4Net,
-    /// The bridge's address, which `inhibit_ipv4` keeps off the host: the first of the subnet.
+    /// Whether it leads outside, through the host's own address translation: the gateway's own network where a rule opens
+    /// anything, and no other. All others are internal, without an address of the host.
+    pub outside: bool,
+    /// The bridge's address, which `inhibit_ipv4` keeps off the host unless it leads outside: the first of the subnet.
     pub bridge: Ipv4Addr,
     /// The capability's static address.
     pub capability: Ipv4Addr,
@@ -216,11 +219,19 @@ impl PlannedNetwork {
         let at = |offset: u32| Ipv4Addr::from(first.saturating_add(offset));
         Self {
             name,
+            outside: false,
             bridge: at(1),
             capability: at(2),
             gateway: at(3),
             subnet,
         }
+    }
+
+    /// The upper half of the subnet: what the gateway's DNS answers with. The last of them is the broadcast address.
+    pub fn virtual_range(&self) -> Ipv4Net {
+        let prefix = (self.subnet.prefix_len() + 1).min(32);
+        let first = u32::from(self.subnet.network()).saturating_add(1 << (32 - prefix));
+        Ipv4Net::new_assert(Ipv4Addr::from(first), prefix)
     }
 
     /// The second quarter of the subnet: the only part from which the engine may take an address by itself. Neither a
@@ -233,8 +244,7 @@ impl PlannedNetwork {
 }
 
 /// A volume that holds data: never removed without being asked for by name (product.md 15).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedVolume {
     /// `selu_` and 32 hex digits, a hash of project, instance, user, session and path (X3).
     pub name: String,
@@ -243,45 +253,81 @@ pub struct PlannedVolume {
 }
 
 /// The gateway of a project: one container, attached to every container's network.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedGateway {
     /// `selu_<project>_gateway`.
     pub name: String,
-    /// The network that it starts in.
+    /// The network that it starts in; it leads outside where anything may leave.
     pub network: PlannedNetwork,
     /// The volume that keeps its policy (S8): `selu_<project>_gateway`, mounted at `/policy`.
     pub volume: String,
+    /// The volume that keeps its log and the virtual addresses, mounted at `/egress`: where anything may leave.
+    pub log_volume: Option<String>,
     /// Everything that is set on it. Its image is the local tag `selu.local/<project>/gateway:<protocol>`, which the
     /// runtime makes from its own executable where it is missing: a new build of `selu` changes nothing here, a new
     /// policy protocol does.
     pub spec: ContainerSpec,
     /// As for an instance.
     pub spec_hash: String,
+    /// What networks are cut from: no rule ever reaches into it (N8).
+    #[schemars(with = "String")]
+    pub range: Ipv4Net,
     /// What it may carry, per network. Acknowledged before a container starts (S8).
     pub policy: BTreeMap<String, GatewayRule>,
 }
 
+impl PlannedGateway {
+    /// Whether it is made to carry what leaves; else it has no privilege, and takes no policy that opens anything.
+    pub fn carries(&self) -> bool {
+        self.log_volume.is_some()
+    }
+
+    /// Its volumes.
+    pub fn volumes(&self) -> Vec<PlannedVolume> {
+        let volume = |name: &String, purpose: &str| PlannedVolume {
+            name: name.clone(),
+            purpose: purpose.to_owned(),
+        };
+        let policy = volume(&self.volume, "policy");
+        let log = self.log_volume.as_ref().map(|name| volume(name, "egress"));
+        std::iter::once(policy).chain(log).collect()
+    }
+}
+
 /// What the gateway may do in one container's network.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GatewayRule {
     /// Whose network it is.
     pub instance: InstanceKey,
     /// The network's subnet, by which the gateway finds its device.
+    #[schemars(with = "String")]
     pub subnet: Ipv4Net,
     /// Where calls go, port 50051.
     pub capability: Ipv4Addr,
     /// The egress rules.
     pub rules: Network,
+    /// Entries whose destinations may be private addresses, normalised and sorted (N8). Each is covered by the rules.
+    pub private: Vec<String>,
+}
+
+impl GatewayRule {
+    /// Whether anything may leave this network.
+    pub fn is_open(&self) -> bool {
+        self.rules.opens()
+    }
+
+    /// The network as it is laid out in its subnet.
+    pub fn network(&self, name: &str) -> PlannedNetwork {
+        PlannedNetwork::new(name.to_owned(), self.subnet)
+    }
 }
 
 /// Everything that we set on a container, in the engine's units and in no engine's words (W6).
 ///
 /// The engine adapter turns it into a create call, and reads the same type back from an inspect answer: comparing the
 /// two finds drift in what we set, and nothing else. Fields are compared by destructuring (house rule 7).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ContainerSpec {
     /// `repository@sha256:…` or an image id.
     pub image: String,
@@ -344,11 +390,15 @@ pub mod label {
     pub const SPEC: &str = "dev.selu.spec";
     /// The generation.
     pub const GENERATION: &str = "dev.selu.generation";
-    /// What an object is for: `resident`, `gateway`, `hold`, `discovery`, `helper`, `workspace`, `cache`, `policy`.
+    /// What an object is for: `resident`, `gateway`, `hold`, `discovery`, `helper`, `workspace`, `cache`, `policy`,
+    /// `egress`.
     pub const ROLE: &str = "dev.selu.role";
     /// The rules that a container runs under and that its settings cannot show, as canonical JSON
     /// ([`super::hash::RunRules`]): it lets a plan name old values. Only [`SPEC`] decides.
     pub const RULES: &str = "dev.selu.rules";
+    /// The limits that a resident was made with, as canonical JSON ([`super::hash::MadeLimits`]): an engine changes limits
+    /// in place and no label, so [`SPEC`] alone could not be judged afterwards.
+    pub const LIMITS: &str = "dev.selu.limits";
     /// What all of them begin with.
     pub const PREFIX: &str = "dev.selu.";
     /// On an image that `selu build` made: the hash of its folder. The only one of ours that an image may bear (W6).

@@ -4,11 +4,14 @@
 //! no resident: no address, no generation, no image that only the world knows.
 
 mod image;
+mod pulled;
 mod resident;
 mod subnets;
 mod tools;
 
 use std::collections::{BTreeMap, BTreeSet};
+
+pub use pulled::pulled;
 
 use crate::diag::codes::plan as code;
 use crate::diag::{Diagnostic, Place, Severity};
@@ -20,6 +23,12 @@ use crate::model::{
 use crate::observed::Observed;
 use crate::plan::{FORMAT_VERSION, ImageKind, Plan, PlannedAgent, PlannedInstance, names, spec};
 use crate::yaml::node::Span;
+
+/// What networks are cut from unless selu.toml says otherwise.
+pub(crate) fn default_range() -> ipnet::Ipv4Net {
+    let (address, prefix) = subnets::DEFAULT_RANGE;
+    ipnet::Ipv4Net::new_assert(address, prefix)
+}
 
 /// A plan and what there is to say about it.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,6 +77,7 @@ pub fn wanted_names(project: &Project) -> Vec<String> {
     let mut wanted = BTreeSet::new();
     for (key, _, capability) in project.instances() {
         wanted.insert(names::gateway(name));
+        wanted.insert(names::egress(name));
         wanted.extend(
             (1..=FORESEEN_GENERATIONS).map(|generation| names::resident(name, &key, generation)),
         );
@@ -143,6 +153,12 @@ fn plan(
             limits: capability.limits.clone(),
             limit_overrides: overrides.map(LimitOverrides::origins).unwrap_or_default(),
             network_rules: capability.network.clone(),
+            private: project
+                .settings
+                .private
+                .get(&key)
+                .cloned()
+                .unwrap_or_default(),
             credentials: capability.credentials.clone(),
             prompts: hashes(&capability.prompts),
             discovery_tool: match &capability.tools {

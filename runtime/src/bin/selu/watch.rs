@@ -80,8 +80,9 @@ impl Watch {
         let young = std::mem::replace(&mut self.young, change.clone());
         let checked = match Change::both(young, change) {
             None => None,
-            Some(change) if self.read(change) => Some(check_again(&self.sources, &mut self.cache)),
-            Some(_) => None,
+            Some(change) => self
+                .read(change)
+                .then(|| check_again(&self.sources, &mut self.cache)),
         };
         self.cost = began.elapsed();
         checked.map(|checked| (checked, &self.sources))
