@@ -153,7 +153,7 @@ pub(crate) const AT_RUNTIME: &[AtRuntime] = &[
         reason: "containers end while they run",
         test: (
             "runtime/src/apply/ready.rs",
-            "exit_codes_are_explained_and_memory_has_its_grades",
+            "f07_exit_codes_are_explained_and_memory_has_its_grades",
         ),
     },
     AtRuntime {
