@@ -278,7 +278,10 @@ fn facts(instance: &PlannedInstance) -> Vec<FactView> {
     });
     limits.extend(overridden);
     fact("limits", limits);
-    fact("network", network(&instance.network_rules, &instance.private));
+    fact(
+        "network",
+        network(&instance.network_rules, &instance.private),
+    );
     let mut writable = match instance.filesystem {
         Filesystem::None => "nothing is writable".to_owned(),
         Filesystem::Temp => "/tmp, 64 MiB, emptied at restart".to_owned(),

@@ -159,6 +159,7 @@ fn project_option(cli: &Cli) -> anyhow::Result<Option<&str>> {
     Ok(name)
 }
 
+/// The checked project; `None` once its errors were reported.
 fn compile(
     cli: &Cli,
     printer: &Printer,
