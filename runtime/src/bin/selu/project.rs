@@ -61,6 +61,15 @@ pub(crate) fn load(
     }))
 }
 
+/// As [`load`], without the lock: what needs no lock goes on where that is damaged.
+pub(crate) fn load_project(
+    cli: &Cli,
+    printer: &Printer,
+    directory: &Directory,
+) -> anyhow::Result<Option<Project>> {
+    Ok(compile(cli, printer, directory)?.map(|(_, project)| project))
+}
+
 /// The lock. `None` once its fault was reported, with code and place.
 pub(crate) fn load_lock(
     printer: &Printer,
@@ -159,6 +168,7 @@ fn project_option(cli: &Cli) -> anyhow::Result<Option<&str>> {
     Ok(name)
 }
 
+/// The checked project; `None` once its errors were reported.
 fn compile(
     cli: &Cli,
     printer: &Printer,
