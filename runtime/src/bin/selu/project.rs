@@ -129,15 +129,6 @@ pub(crate) fn owner(
     Ok(Some(owner))
 }
 
-/// As [`load`], without the lock: what needs no lock goes on where that is damaged.
-pub(crate) fn load_project(
-    cli: &Cli,
-    printer: &Printer,
-    directory: &Directory,
-) -> anyhow::Result<Option<Project>> {
-    Ok(compile(cli, printer, directory)?.map(|(_, project)| project))
-}
-
 /// Keeps every credential value that there is out of what is shown.
 pub(crate) fn guard(cli: &Cli, printer: &Printer) -> anyhow::Result<()> {
     let file = env_file(cli)?;
