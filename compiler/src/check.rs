@@ -41,16 +41,16 @@ pub struct Checked {
     pub project: Option<Project>,
     /// All findings, by file, line and column.
     pub diagnostics: Vec<Diagnostic>,
-    /// Whose objects are meant, for what needs nothing else; `None` if the name is not known or selu.toml has an error, so
-    /// that neither the owner nor the engine is guessed.
+    /// Whose objects are meant, for what needs nothing else; `None` if selu.toml has an error, so that neither the owner nor
+    /// the engine is guessed.
     pub owner: Option<Owner>,
 }
 
 /// Whose objects on which engine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Owner {
-    /// The project's name.
-    pub name: String,
+    /// The project's name, where it has one.
+    pub name: Option<String>,
     /// selu.toml.
     pub settings: Settings,
 }
@@ -111,12 +111,15 @@ fn whole_project(
         .collect();
     let shared = outcomes.collect();
     let mut ids = HashMap::new();
-    let agents = if sources.kind == Some(RootKind::Capability) {
+    let mut agents = if sources.kind == Some(RootKind::Capability) {
         nameless(shared, &mut ids, &mut diagnostics)
     } else {
         agents(sources, own, shared, draft, &mut ids, &mut diagnostics)
     };
-    settings.targets(&instances(&ids, &agents), &mut diagnostics);
+    if settings.has_targets() {
+        settings.targets(&instances(&ids, &agents), &mut diagnostics);
+    }
+    override_limits(&settings.settings, &mut agents);
     settings.settings.levels.apply(&mut diagnostics);
     quotes::keep(&mut diagnostics, sources);
     diagnostics
@@ -129,8 +132,8 @@ fn whole_project(
     let sound = !diagnostics.iter().any(|diagnostic| {
         diagnostic.severity == Severity::Error && diagnostic.place.origin.file == "selu.toml"
     });
-    let owner = name.clone().filter(|_| sound).map(|name| Owner {
-        name,
+    let owner = (sound && sources.kind.is_some()).then(|| Owner {
+        name: name.clone(),
         settings: settings.settings.clone(),
     });
     let project = (!wrong).then_some(Project {
@@ -206,6 +209,18 @@ fn nameless(
         }
     }
     agents
+}
+
+/// Limits of selu.toml count for one instance, also where several agents name the same capability.
+fn override_limits(settings: &Settings, agents: &mut BTreeMap<String, Agent>) {
+    for (key, limits) in &settings.limits {
+        let capability = agents
+            .get_mut(key.agent())
+            .and_then(|agent| agent.capabilities.get_mut(key.capability()));
+        if let Some(capability) = capability {
+            limits.apply(&mut Arc::make_mut(capability).limits);
+        }
+    }
 }
 
 /// The name of what is compiled without a project.
