@@ -257,7 +257,7 @@ pub(crate) const OTHER_CASES: &[Case] = &[
     ),
     Case(
         Settings("[limits.\"helper/wether\"]\npids_limit = 9\n"),
-        &["SELU0913 selu.toml:1:9"],
+        &["SELU0916 selu.toml:1:9"],
     ),
     Case(
         Settings("[diagnostics]\nSELU0507 = \"error\"\nhost-any-port = \"allow\"\n"),
