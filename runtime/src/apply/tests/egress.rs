@@ -9,7 +9,8 @@ use crate::engine::fake::HOST_ADDRESS;
 /// Lets `agent/weather` reach these.
 pub(super) fn open(lab: &mut Lab, hosts: &[&str]) {
     let agent = lab.project.agents.get_mut("agent").unwrap();
-    let network = &mut agent.capabilities.get_mut("weather").unwrap().network;
+    let weather = agent.capabilities.get_mut("weather").unwrap();
+    let network = &mut std::sync::Arc::make_mut(weather).network;
     network.hosts = hosts.iter().map(|host| (*host).to_owned()).collect();
     network.mode = match hosts {
         [] => NetworkMode::None,
