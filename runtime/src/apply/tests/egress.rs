@@ -10,7 +10,7 @@ use crate::engine::fake::HOST_ADDRESS;
 pub(super) fn open(lab: &mut Lab, hosts: &[&str]) {
     let agent = lab.project.agents.get_mut("agent").unwrap();
     let weather = agent.capabilities.get_mut("weather").unwrap();
-    let network = &mut Arc::make_mut(weather).network;
+    let network = &mut std::sync::Arc::make_mut(weather).network;
     network.hosts = hosts.iter().map(|host| (*host).to_owned()).collect();
     network.mode = match hosts {
         [] => NetworkMode::None,
