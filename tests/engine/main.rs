@@ -13,6 +13,7 @@ mod capability;
 mod contract;
 mod daemon;
 mod drift;
+mod egress;
 mod gateway;
 mod hardening;
 mod hold;

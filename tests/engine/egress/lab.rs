@@ -60,6 +60,13 @@ struct Seen {
     more: Condvar,
 }
 
+impl Seen {
+    fn add(&self, line: Value) {
+        self.lines.lock().unwrap().push(line);
+        self.more.notify_all();
+    }
+}
+
 impl Lab {
     /// Makes it, when nobody else on this machine has it: what arrives is then of one test. `None`, having said why, where
     /// it cannot be made.
@@ -118,8 +125,7 @@ impl Lab {
                 if line["kind"] == "ready" {
                     let _ = ready.send(());
                 }
-                writer.lines.lock().unwrap().push(line);
-                writer.more.notify_all();
+                writer.add(line);
             }
         });
         match wait.recv_timeout(Duration::from_secs(30)) {
@@ -129,7 +135,7 @@ impl Lab {
         }
         let host_stopped = Arc::new(AtomicBool::new(false));
         for port in HOST_PORTS {
-            host_service(port, &host_stopped);
+            host_service(port, &host_stopped, &seen);
         }
         Self {
             server,
@@ -183,26 +189,32 @@ impl Drop for Lab {
 }
 
 /// Greets over TCP and echoes over UDP on every address of the host, of both families.
-fn host_service(port: u16, stopped: &Arc<AtomicBool>) {
+fn host_service(port: u16, stopped: &Arc<AtomicBool>, seen: &Arc<Seen>) {
     let any = std::net::SocketAddr::from(([0u16; 8], port));
     let tcp = TcpListener::bind(any).unwrap_or_else(|error| panic!("port {port}: {error}"));
     let udp = UdpSocket::bind(any).unwrap();
-    let done = stopped.clone();
+    let arrived = |kind: &'static str| {
+        let (seen, at) = (seen.clone(), format!("host:{port}"));
+        move || seen.add(json!({"kind": kind, "at": at}))
+    };
+    let (done, say) = (stopped.clone(), arrived("tcp"));
     std::thread::spawn(move || {
         for mut stream in tcp.incoming().flatten() {
             if done.load(Ordering::Relaxed) {
                 return;
             }
+            say();
             let _ = std::io::Write::write_all(&mut stream, b"reached the host\n");
         }
     });
-    let done = stopped.clone();
+    let (done, say) = (stopped.clone(), arrived("udp"));
     std::thread::spawn(move || {
         let mut buffer = [0; 2048];
         while let Ok((_, peer)) = udp.recv_from(&mut buffer) {
             if done.load(Ordering::Relaxed) {
                 return;
             }
+            say();
             let _ = udp.send_to(b"reached the host", peer);
         }
     });
@@ -273,23 +285,40 @@ fn ip(line: &str) {
 /// subject says whose it is, and TLS 1.2 shows that to whoever looks.
 fn make_certificates(folder: &Path, servers: &[&str]) {
     let openssl = |arguments: &[&str]| {
-        let done = run(Command::new("openssl")
-            .current_dir(folder)
-            .args(arguments));
+        let done = run(Command::new("openssl").current_dir(folder).args(arguments));
         assert_eq!(done.code, 0, "openssl {arguments:?}: {}", done.stderr);
     };
     let request = ["req", "-x509", "-newkey", "ec", "-pkeyopt"];
-    let request = [&request[..], &["ec_paramgen_curve:P-256", "-nodes", "-days", "30"]].concat();
-    let authority = ["-subj", "/CN=selu-lab authority", "-keyout", "ca.key", "-out", "ca.pem"];
+    let request = [
+        &request[..],
+        &["ec_paramgen_curve:P-256", "-nodes", "-days", "30"],
+    ]
+    .concat();
+    let authority = [
+        "-subj",
+        "/CN=selu-lab authority",
+        "-keyout",
+        "ca.key",
+        "-out",
+        "ca.pem",
+    ];
     openssl(&[&request[..], &authority].concat());
-    let names = ["selu-lab.net", "wild.selu-lab.net", "a.wild.selu-lab.net", "at.selu-lab.net", "selu-other.net"]
-        .map(|zone| format!("DNS:*.{zone},DNS:{zone}"))
-        .join(",");
+    let names = [
+        "selu-lab.net",
+        "wild.selu-lab.net",
+        "a.wild.selu-lab.net",
+        "at.selu-lab.net",
+        "selu-other.net",
+    ]
+    .map(|zone| format!("DNS:*.{zone},DNS:{zone}"))
+    .join(",");
     for address in servers {
         let subject = format!("/CN=reached {address}");
         let alternatives = format!("subjectAltName={names},IP:{address}");
         let (key, out) = (format!("{address}.key"), format!("{address}.pem"));
-        let own = ["-CA", "ca.pem", "-CAkey", "ca.key", "-subj", &subject, "-addext"];
+        let own = [
+            "-CA", "ca.pem", "-CAkey", "ca.key", "-subj", &subject, "-addext",
+        ];
         let files = [
             alternatives.as_str(),
             "-addext",
