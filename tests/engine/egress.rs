@@ -1,6 +1,7 @@
 //! N1–N10: whatever is not listed is out of reach by any means, and what is listed works for any client. Every technique
 //! first proves, by the same probe from where nothing is closed, that its target answers.
 
+mod clients;
 mod lab;
 mod rows;
 mod scene;
@@ -29,4 +30,11 @@ fn what_is_listed_is_carried_whatever_the_protocol() {
         .map(|row| row.run(&scene, &lab))
         .collect();
     table::report("carried", &outcomes);
+}
+
+#[test]
+fn clients_that_nobody_wrote_for_us_work_and_are_held() {
+    let Some(lab) = Lab::take() else { return };
+    let scene = Scene::new("clients");
+    table::report("clients", &clients::run_all(&scene, &lab));
 }

@@ -104,7 +104,7 @@ class Names:
                 records.append(owner + struct.pack("!HHIH", kind, 1, 0, len(address.packed)) + address.packed)
         if kind in FREE:
             data = b"reached " + where.encode()
-            records.append(owner + struct.pack("!HHIH", TXT, 1, 0, len(data) + 1) + bytes([len(data)]) + data)
+            records.append(owner + struct.pack("!HHIH", kind, 1, 0, len(data) + 1) + bytes([len(data)]) + data)
         header = struct.pack("!HHHHHH", identity, 0x8580 | (flags & 0x0100), 1, len(records), 0, 0)
         return header + question + b"".join(records)
 

@@ -39,7 +39,7 @@ pub(crate) const HOST: [&str; 2] = ["11.20.30.1", "11.20.31.1"];
 pub(crate) const HOST_PORTS: [u16; 2] = [7077, 2375];
 
 const NAMESPACE: &str = "selu-lab";
-const DUMMY: &str = "selu-lab0";
+const OTHER_DEVICE: &str = "selu-lab0";
 /// A routing table of our own for the metadata addresses, so that only what is forwarded comes here, and nothing that
 /// the host itself asks.
 const TABLE: &str = "7077";
@@ -226,9 +226,9 @@ fn make_network() {
         format!("link add {NAMESPACE} type veth peer name lab netns {NAMESPACE}"),
         format!("address add {}/24 dev {NAMESPACE}", HOST[0]),
         format!("link set {NAMESPACE} up"),
-        format!("link add {DUMMY} type dummy"),
-        format!("address add {}/32 dev {DUMMY}", HOST[1]),
-        format!("link set {DUMMY} up"),
+        format!("link add {OTHER_DEVICE} type bridge"),
+        format!("address add {}/32 dev {OTHER_DEVICE}", HOST[1]),
+        format!("link set {OTHER_DEVICE} up"),
         format!("-n {NAMESPACE} link set lo up"),
         format!("-n {NAMESPACE} link set lab up"),
     ] {
@@ -264,7 +264,7 @@ fn remove_network() {
     for line in [
         format!("route flush table {TABLE}"),
         format!("link del {NAMESPACE}"),
-        format!("link del {DUMMY}"),
+        format!("link del {OTHER_DEVICE}"),
         format!("netns del {NAMESPACE}"),
     ] {
         let _ = try_ip(&line);

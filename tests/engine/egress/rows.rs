@@ -19,7 +19,7 @@ pub(crate) fn refused(scene: &Scene) -> Vec<Row> {
     [
         addresses::rows(),
         host::rows(scene),
-        names::rows(),
+        names::rows(scene),
         tls::rows(),
         http::rows(),
         proxy::rows(scene),
@@ -76,3 +76,16 @@ fn at(labels: &str) -> String {
 fn reached(address: &str) -> String {
     format!("reached {address}")
 }
+
+/// What a gRPC client says first; the server's settings are the answer.
+fn grpc(to: &str) -> Value {
+    talk(to, GRPC_PORT, grpc_steps())
+}
+
+fn grpc_steps() -> Value {
+    json!([{"send": "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"}, {"hex": "000000040000000000"}])
+}
+
+const GRPC_PORT: u16 = 50051;
+/// A frame of settings, as JSON shows its first bytes.
+const GRPC_ANSWER: &str = "\\u0004\\u0000";

@@ -154,10 +154,16 @@ impl Scene {
         probe_in(&self.resident(capability), tool, arguments)
     }
 
-    /// Runs a program of this machine in the network of a container and with its resolver and hosts, as root with every
-    /// right or as nobody with none.
-    pub(crate) fn in_network_of(&self, container: &str, root: bool, command: &[&str]) -> Run {
-        in_network_of(container, root, command)
+    /// The variables by which a capability's programs find the proxy, as its container has them.
+    pub(crate) fn proxy_variables(&self, capability: &str) -> Vec<(String, String)> {
+        let seen = daemon::inspect(&self.resident(capability));
+        let variables = seen["Config"]["Env"].as_array().unwrap();
+        variables
+            .iter()
+            .filter_map(|variable| variable.as_str()?.split_once('='))
+            .filter(|(name, _)| name.to_lowercase().ends_with("_proxy"))
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect()
     }
 }
 
@@ -183,6 +189,11 @@ pub(crate) fn probe_in(container: &str, tool: &str, arguments: &Value) -> Value 
         tool,
         &arguments.to_string(),
     ]));
+    outcome(&done)
+}
+
+/// What the probe said, or why it could say nothing.
+pub(crate) fn outcome(done: &Run) -> Value {
     if done.code == 0 {
         done.json()
     } else {
@@ -190,43 +201,54 @@ pub(crate) fn probe_in(container: &str, tool: &str, arguments: &Value) -> Value 
     }
 }
 
-/// See [`Scene::in_network_of`].
-pub(crate) fn in_network_of(container: &str, root: bool, command: &[&str]) -> Run {
-    let pid = docker_text(&["inspect", "-f", "{{.State.Pid}}", container]);
+/// The process of a container, as the host sees it.
+fn pid(container: &str) -> String {
+    docker_text(&["inspect", "-f", "{{.State.Pid}}", container])
+}
+
+/// Runs a program of this machine in the network of a container, with its resolver and hosts, as root with every right.
+pub(crate) fn in_network_of(
+    container: &str,
+    variables: &[(String, String)],
+    command: &[&str],
+) -> Run {
+    let pid = pid(container);
     let from = |file: &str| format!("mount --bind /proc/{pid}/root{file} {file}");
-    let drop = "setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all --";
     let script = format!(
-        "{} && {} && exec {} \"$@\"",
+        "{} && {} && exec \"$@\"",
         from("/etc/resolv.conf"),
         from("/etc/hosts"),
-        if root { "" } else { drop }
     );
     let net = format!("--net=/proc/{pid}/ns/net");
-    run(Command::new("nsenter")
+    let mut nsenter = Command::new("nsenter");
+    nsenter
         .args([net.as_str(), "--", "unshare", "--mount", "--", "sh", "-c"])
         .args([script.as_str(), "sh"])
-        .args(command)
-        // Nothing of this machine's own way out may help or hinder.
-        .env_remove("http_proxy")
-        .env_remove("https_proxy")
-        .env_remove("HTTP_PROXY")
-        .env_remove("HTTPS_PROXY")
-        .env_remove("NO_PROXY")
-        .env_remove("no_proxy"))
+        .args(command);
+    // Nothing of this machine's own way out may help or hinder.
+    for (name, _) in std::env::vars() {
+        if name.to_lowercase().ends_with("_proxy") {
+            nsenter.env_remove(name);
+        }
+    }
+    nsenter.envs(variables.iter().cloned());
+    run(&mut nsenter)
 }
 
 /// A container without any of our restrictions, on an ordinary network, with the lab's name server.
 pub(crate) struct FreeContainer {
     pub(crate) name: String,
     image: String,
+    pid: String,
 }
 
 impl FreeContainer {
     /// `image` has the probe.
     pub(crate) fn new(topic: &str, image: &str) -> Self {
-        let free = Self {
+        let mut free = Self {
             name: format!("selu-test-free-{topic}-{}", std::process::id()),
             image: image.to_owned(),
+            pid: String::new(),
         };
         let subnet = format!("fd00:5e1:{:x}::/64", std::process::id() & 0xffff);
         docker_text(&[
@@ -251,12 +273,22 @@ impl FreeContainer {
             "listen-tcp",
             &format!("0.0.0.0:{FREE_PORT}"),
         ]);
+        free.pid = pid(&free.name);
         free
     }
 
-    /// Uses a tool of the probe.
+    /// Uses a tool of the probe, as root with every right.
     pub(crate) fn probe(&self, tool: &str, arguments: &Value) -> Value {
-        probe_in(&self.name, tool, arguments)
+        let done = run(Command::new("nsenter").args([
+            "--target",
+            &self.pid,
+            "--all",
+            "/probe",
+            "call",
+            tool,
+            &arguments.to_string(),
+        ]));
+        outcome(&done)
     }
 
     /// Sends a datagram into the lab and waits until it is there.
@@ -299,7 +331,7 @@ impl FreeContainer {
             .lines()
             .find(|line| line.contains(':') == (version == 6))
             .unwrap_or_else(|| panic!("no IPv{version} in {seen:?}"));
-        let (subnet, gateway) = line.split_once(' ').unwrap();
+        let (subnet, gateway) = line.split_once(' ').unwrap_or((line, ""));
         if gateway.is_empty() {
             let subnet: std::net::Ipv6Addr = subnet.split('/').next().unwrap().parse().unwrap();
             std::net::Ipv6Addr::from(u128::from(subnet) + 1).to_string()

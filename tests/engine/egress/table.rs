@@ -6,7 +6,7 @@ use std::fmt;
 use serde_json::Value;
 
 use super::lab::Lab;
-use super::scene::{Scene, in_network_of};
+use super::scene::{Scene, in_network_of, outcome};
 
 /// What a technique may meet. A row lists those that it may; anything else fails it. One that lists none must be carried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -184,16 +184,20 @@ impl Row {
             if let Some(before) = self.free_before.as_ref().or(self.before.as_ref()) {
                 scene.free.probe(self.tool, before);
             }
-            scene.free.probe(self.tool, arguments)
+            scene.free.probe(self.tool, &self.hurry(arguments))
         };
         let mark = lab.mark();
         let result = match &self.proof {
             Proof::Free => free(&self.arguments),
             Proof::FreeWith(arguments) => free(arguments),
             Proof::Beside(network, arguments) => {
-                scene.free.probe_beside(network, self.tool, arguments)
+                scene
+                    .free
+                    .probe_beside(network, self.tool, &self.hurry(arguments))
             }
-            Proof::Of(capability, arguments) => scene.inside(capability, self.tool, arguments),
+            Proof::Of(capability, arguments) => {
+                scene.inside(capability, self.tool, &self.hurry(arguments))
+            }
         };
         if self.succeeded(&result, mark, scene, lab) {
             Ok(())
@@ -211,36 +215,41 @@ impl Row {
         lab.since(mark).iter().any(|line| says(line, &self.answer))
     }
 
+    /// A conversation ends once the target has said what only it can.
+    fn hurry(&self, arguments: &Value) -> Value {
+        let mut arguments = arguments.clone();
+        if self.tool == "talk" && !self.answer.contains('\\') {
+            arguments["until"] = Value::from(self.answer.as_str());
+        }
+        arguments
+    }
+
     fn attempt(&self, scene: &Scene) -> Value {
         match &self.place {
             Place::In(capability) => {
                 if let Some(before) = &self.before {
                     scene.inside(capability, self.tool, before);
                 }
-                scene.inside(capability, self.tool, &self.arguments)
+                scene.inside(capability, self.tool, &self.hurry(&self.arguments))
             }
             Place::Root(capability, make, undo) => {
                 let container = scene.resident(capability);
                 let ip = |line: &String| {
                     let words: Vec<&str> = ["ip"].into_iter().chain(line.split(' ')).collect();
-                    in_network_of(&container, true, &words)
+                    in_network_of(&container, &[], &words)
                 };
                 for line in make {
                     let done = ip(line);
                     assert_eq!(done.code, 0, "{}: ip {line}: {}", self.name, done.stderr);
                 }
                 let probe = crate::project::probe_binary();
-                let arguments = self.arguments.to_string();
+                let arguments = self.hurry(&self.arguments).to_string();
                 let command = [probe.to_str().unwrap(), "call", self.tool, &arguments];
-                let done = in_network_of(&container, true, &command);
+                let done = in_network_of(&container, &[], &command);
                 for line in undo {
                     let _ = ip(line);
                 }
-                if done.code == 0 {
-                    done.json()
-                } else {
-                    serde_json::json!({"ok": false, "error": done.stderr.trim()})
-                }
+                outcome(&done)
             }
         }
     }
@@ -295,6 +304,18 @@ fn met(result: &Value) -> Refusal {
         };
     }
     Refusal::Other
+}
+
+impl Outcome {
+    /// Of something that was tried in another way than by a row.
+    pub(crate) fn of(name: String, proved: bool, met: &str, failure: Option<String>) -> Self {
+        Self {
+            name,
+            proved,
+            met: met.to_owned(),
+            failure,
+        }
+    }
 }
 
 /// Prints the table and fails with every row that failed.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::hello;
 
 /// How long to wait for a connection, and for an answer.
-pub(crate) const PATIENCE: Duration = Duration::from_millis(2500);
+pub(crate) const PATIENCE: Duration = Duration::from_millis(2000);
 /// More of an answer is not read.
 const FULL: usize = 1 << 16;
 
@@ -19,7 +19,8 @@ const FULL: usize = 1 << 16;
 /// `{"repeat": text, "times": n}` · `{"read": text}` reads until that text has come · `{"pause": milliseconds}` ·
 /// `{"shut": null}` ends our side.
 ///
-/// After the last step it reads until the other side ends, is silent for a while or has said enough. The outcome says how
+/// After the last step it reads until the other side ends, is silent for a while, has said enough, or has said `until`.
+/// The outcome says how
 /// far it came (`resolve`, `connect`, `talk`), with whom, what was received and how that ended.
 pub(crate) fn talk(arguments: &Value) -> Result<Value, String> {
     let to = arguments["to"].as_str().ok_or("missing argument to")?;
@@ -57,7 +58,8 @@ pub(crate) fn talk(arguments: &Value) -> Result<Value, String> {
             }
         }
     }
-    let end = end.unwrap_or_else(|| talk.read_until(None));
+    let until = arguments["until"].as_str().map(str::as_bytes);
+    let end = end.unwrap_or_else(|| talk.read_until(until));
     Ok(json!({
         "ok": true,
         "stage": "talk",

@@ -6,7 +6,7 @@ use super::super::lab::{HOST, HOST_PORTS, METADATA, PRIVATE};
 use super::super::scene::{FREE_PORT, Scene, address_in};
 use super::super::table::Refusal::{Closed, Cut, Forbidden, NoName, NoRoute, Silence};
 use super::super::table::{Proof, Row};
-use super::{at, get, reached, talk};
+use super::{GRPC_ANSWER, at, get, grpc, reached, talk};
 use crate::daemon;
 
 const GREETING: &str = "reached the host";
@@ -208,55 +208,46 @@ fn neighbours(scene: &Scene) -> Vec<Row> {
     let mut rows = Vec::new();
     let near = scene.resident("near");
     let address = scene.address("near");
-    // What a gRPC server says first: its settings.
-    let preface = |to: &str| {
-        talk(
-            to,
-            50051,
-            json!([{"send": "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"}, {"hex": "000000040000000000"}]),
-        )
-    };
-    let settings = "\\u0004";
     rows.push(
         Row::new(
             "a neighbour's tools by address",
             "talk",
-            preface(&address),
-            settings,
+            grpc(&address),
+            GRPC_ANSWER,
         )
-        .proved(Proof::Beside(near.clone(), preface(&address)))
+        .proved(Proof::Beside(near.clone(), grpc(&address)))
         .meets(&[NoRoute]),
     );
     rows.push(
         Row::new(
             "a neighbour's tools by its container's name",
             "talk",
-            preface(&near),
-            settings,
+            grpc(&near),
+            GRPC_ANSWER,
         )
-        .proved(Proof::Beside(near.clone(), preface(&near)))
+        .proved(Proof::Beside(near.clone(), grpc(&near)))
         .meets(&[NoName]),
     );
     rows.push(
         Row::new(
             "a neighbour's tools by a public name for its address",
             "talk",
-            preface(&at(&address)),
-            settings,
+            grpc(&at(&address)),
+            GRPC_ANSWER,
         )
-        .proved(Proof::Beside(near.clone(), preface(&address)))
+        .proved(Proof::Beside(near.clone(), grpc(&address)))
         .meets(&[Cut, Closed]),
     );
     rows.push(
         Row::new(
             "its own tools through the gateway, by a public name",
             "talk",
-            preface(&at(&scene.address("open"))),
-            settings,
+            grpc(&at(&scene.address("open"))),
+            GRPC_ANSWER,
         )
         .proved(Proof::Beside(
             scene.resident("open"),
-            preface(&scene.address("open")),
+            grpc(&scene.address("open")),
         ))
         .meets(&[Cut, Closed]),
     );

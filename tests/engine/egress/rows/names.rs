@@ -2,13 +2,15 @@
 
 use serde_json::json;
 
-use super::super::lab::{OTHER, WILD, WWW};
+use super::super::lab::{DNS, OTHER, WILD, WWW};
+use super::super::scene::Scene;
 use super::super::table::Refusal::{DnsRefused, NoData, NoName};
 use super::super::table::{Place, Proof, Row};
 use super::{get, reached};
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows(scene: &Scene) -> Vec<Row> {
     let mut rows = Vec::new();
+    let gateway = scene.gateway_in("open");
     for (what, name, place) in [
         ("a name that is not listed", "denied.selu-other.net", OTHER),
         ("a sibling of an allowed name", "denied.selu-lab.net", OTHER),
@@ -86,16 +88,15 @@ pub(super) fn rows() -> Vec<Row> {
         ),
         ("HTTPS record of an allowed name", "www.selu-lab.net", 65),
     ] {
-        let mut ask = json!({"name": name, "type": kind});
-        let mut row = Row::new(what, "dns", ask.clone(), "reached")
-            .meets(&[NoData])
-            .without("\"kind\":\"dns\"");
-        rows.push(row);
-        ask["tcp"] = true.into();
-        row = Row::new(format!("{what}, over TCP"), "dns", ask, "reached")
-            .meets(&[NoData])
-            .without("\"kind\":\"dns\"");
-        rows.push(row);
+        for (tcp, way) in [(false, ""), (true, ", over TCP")] {
+            let ask = |server: &str| json!({"server": format!("{server}:53"), "name": name, "type": kind, "tcp": tcp});
+            rows.push(
+                Row::new(format!("{what}{way}"), "dns", ask(&gateway), "reached")
+                    .proved(Proof::FreeWith(ask(DNS)))
+                    .meets(&[NoData])
+                    .without("\"kind\":\"dns\""),
+            );
+        }
     }
     rows.push(
         Row::new(

@@ -7,7 +7,7 @@ use super::super::lab::{DNS, HOST_PORTS, OTHER};
 use super::super::scene::Scene;
 use super::super::table::Refusal::{Closed, Forbidden, NoName, NoRoute, Other, Silence};
 use super::super::table::{Place, Proof, Row};
-use super::{get, reached, talk};
+use super::{GRPC_ANSWER, get, grpc, reached, talk};
 use crate::daemon;
 
 const LAB: &str = "11.20.30.0/24";
@@ -94,19 +94,14 @@ pub(super) fn rows(scene: &Scene) -> Vec<Row> {
         .meets(&refused),
     );
     let near = scene.address("near");
-    let grpc = talk(
-        &near,
-        50051,
-        json!([{"send": "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"}, {"hex": "000000040000000000"}]),
-    );
     rows.push(
         Row::new(
             "root: a neighbour's tools through the gateway",
             "talk",
-            grpc.clone(),
-            "\\u0004\\u0000",
+            grpc(&near),
+            GRPC_ANSWER,
         )
-        .proved(Proof::Beside(scene.resident("near"), grpc))
+        .proved(Proof::Beside(scene.resident("near"), grpc(&near)))
         .tried(routed(&near_subnet, &gateway))
         .meets(&refused),
     );
@@ -206,10 +201,10 @@ pub(super) fn rows(scene: &Scene) -> Vec<Row> {
             Row::new(
                 format!("root: a neighbour by the hardware address of {what}"),
                 "talk",
-                get(&near, 50051),
-                "HTTP/1",
+                grpc(&near),
+                GRPC_ANSWER,
             )
-            .proved(Proof::Beside(scene.resident("near"), get(&near, 50051)))
+            .proved(Proof::Beside(scene.resident("near"), grpc(&near)))
             .tried(wired(&near, mac))
             .meets(&refused),
         );

@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::super::lab::{HOST_PORTS, METADATA, OTHER, PRIVATE, PRIVATE_OTHER, WWW};
 use super::super::scene::{Scene, address_in};
-use super::super::table::Refusal::{Closed, Cut, Forbidden, Http, NoName, Silence};
+use super::super::table::Refusal::{Closed, Cut, Forbidden, Http, NoName, NoRoute, Silence};
 use super::super::table::{Place, Proof, Row};
-use super::{PROXY, PROXY_PORT, get, hello, raw, reached, talk};
+use super::{GRPC_ANSWER, PROXY, PROXY_PORT, at, get, grpc, grpc_steps, hello, raw, reached, talk};
 
 /// A tunnel to `target`, and a plain request in it.
 fn tunnel(target: &str) -> Value {
@@ -126,19 +126,14 @@ pub(super) fn rows(scene: &Scene) -> Vec<Row> {
     }
 
     let near = scene.address("near");
-    let settings = "\\u0004\\u0000";
-    let grpc = json!([{"send": "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"}, {"hex": "000000040000000000"}]);
     rows.push(
         Row::new(
             "a tunnel to a neighbour's tools",
             "talk",
-            tunnel_with(&format!("{near}:50051"), grpc.clone()),
-            settings,
+            tunnel_with(&format!("{near}:50051"), grpc_steps()),
+            GRPC_ANSWER,
         )
-        .proved(Proof::Beside(
-            scene.resident("near"),
-            talk(&near, 50051, grpc),
-        ))
+        .proved(Proof::Beside(scene.resident("near"), grpc(&near)))
         .meets(&[Http, Cut]),
     );
     let connect = "CONNECT www.selu-lab.net:80 HTTP/1.1\r\nHost: www.selu-lab.net:80\r\n\r\n";
@@ -260,21 +255,12 @@ pub(super) fn rows(scene: &Scene) -> Vec<Row> {
 fn any(scene: &Scene) -> Vec<Row> {
     let ordinary = scene.free.host_address(4);
     let near = scene.address("near");
-    let settings = "\\u0004\\u0000";
-    let grpc = |to: &str| {
-        talk(
-            to,
-            50051,
-            json!([{"send": "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"}, {"hex": "000000040000000000"}]),
-        )
-    };
     let row = |name: &str, arguments: Value, answer: String| {
         Row::new(format!("mode any: {name}"), "talk", arguments, answer).tried(Place::In("any"))
     };
     let host = |row: Row| row.without("\"at\":\"host:");
     vec![
-        row("a raw address", get(OTHER, 80), reached(OTHER))
-            .meets(&[super::super::table::Refusal::NoRoute]),
+        row("a raw address", get(OTHER, 80), reached(OTHER)).meets(&[NoRoute]),
         row(
             "a tunnel to an address",
             tunnel(&format!("{OTHER}:80")),
@@ -284,7 +270,7 @@ fn any(scene: &Scene) -> Vec<Row> {
         .meets(&[Http, Cut]),
         row(
             "a private address by a name",
-            get(&super::at(PRIVATE), 80),
+            get(&at(PRIVATE), 80),
             reached(PRIVATE),
         )
         .meets(&[Cut, Closed]),
@@ -296,7 +282,7 @@ fn any(scene: &Scene) -> Vec<Row> {
         .meets(&[Cut, Closed]),
         row(
             "a metadata service by a name",
-            get(&super::at(METADATA[0]), 80),
+            get(&at(METADATA[0]), 80),
             reached(METADATA[0]),
         )
         .meets(&[Cut, Closed]),
@@ -311,15 +297,15 @@ fn any(scene: &Scene) -> Vec<Row> {
         host(
             row(
                 "the host by a name",
-                talk(&super::at(&ordinary), HOST_PORTS[0], json!([])),
+                talk(&at(&ordinary), HOST_PORTS[0], json!([])),
                 "reached the host".to_owned(),
             )
             .meets(&[Cut, Closed]),
         ),
         row(
             "a neighbour by a name",
-            grpc(&super::at(&near)),
-            settings.to_owned(),
+            grpc(&at(&near)),
+            GRPC_ANSWER.to_owned(),
         )
         .proved(Proof::Beside(scene.resident("near"), grpc(&near)))
         .meets(&[Cut, Closed]),
@@ -372,7 +358,7 @@ fn private() -> Vec<Row> {
             talk(PRIVATE, 5000, json!([])),
             reached(PRIVATE),
         )
-        .meets(&[super::super::table::Refusal::NoRoute]),
+        .meets(&[NoRoute]),
         row(
             "another port of its address",
             tunnel(&format!("{PRIVATE}:80")),
