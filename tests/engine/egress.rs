@@ -2,7 +2,11 @@
 //! first proves, by the same probe from where nothing is closed, that its target answers.
 
 mod clients;
+mod events;
+mod floods;
+mod inside;
 mod lab;
+mod ports;
 mod rows;
 mod scene;
 mod table;
@@ -14,10 +18,11 @@ use scene::Scene;
 fn no_technique_reaches_what_is_not_listed() {
     let Some(lab) = Lab::take() else { return };
     let scene = Scene::new("bypass");
-    let outcomes: Vec<_> = rows::refused(&scene)
+    let mut outcomes: Vec<_> = rows::refused(&scene)
         .iter()
         .map(|row| row.run(&scene, &lab))
         .collect();
+    outcomes.extend(ports::outcomes(&scene));
     table::report("refused", &outcomes);
 }
 

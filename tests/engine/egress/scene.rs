@@ -291,6 +291,12 @@ impl FreeContainer {
         outcome(&done)
     }
 
+    /// Starts it again after the engine was restarted.
+    pub(crate) fn restart(&mut self) {
+        docker_text(&["start", &self.name]);
+        self.pid = pid(&self.name);
+    }
+
     /// Sends a datagram into the lab and waits until it is there.
     pub(crate) fn fence(&self, lab: &Lab) {
         let mark = lab.mark();

@@ -31,6 +31,50 @@ pub(crate) fn ask(arguments: &Value) -> Result<Value, String> {
     })
 }
 
+/// Asks the resolver for `count` new names below `name`, as fast as it goes, and counts what comes back: by code, and how
+/// much did not.
+pub(crate) fn flood(arguments: &Value) -> Result<Value, String> {
+    let name = arguments["name"].as_str().ok_or("missing argument name")?;
+    let count = arguments["count"]
+        .as_u64()
+        .ok_or("missing argument count")?;
+    let server: SocketAddr = match arguments["server"].as_str() {
+        None => resolver()?,
+        Some(server) => server.parse().map_err(|error| format!("server: {error}"))?,
+    };
+    let socket = UdpSocket::bind(("0.0.0.0", 0)).map_err(|error| error.to_string())?;
+    let exchange = || {
+        socket.connect(server)?;
+        let receiver = socket.try_clone()?;
+        receiver.set_read_timeout(Some(PATIENCE))?;
+        let counting = std::thread::spawn(move || {
+            let (mut codes, mut answered) = (std::collections::BTreeMap::new(), 0u64);
+            let mut buffer = [0; 4096];
+            while answered < count
+                && let Ok(length) = receiver.recv(&mut buffer)
+            {
+                answered += 1;
+                let code =
+                    read(&buffer[..length]).map_or(Value::Null, |answer| answer["code"].clone());
+                *codes.entry(code.to_string()).or_insert(0u64) += 1;
+            }
+            (codes, count - answered)
+        });
+        for number in 0..count {
+            if let Ok(question) = question(&format!("f{number}.{name}"), 1) {
+                socket.send(&question)?;
+            }
+        }
+        counting
+            .join()
+            .map_err(|_| std::io::Error::other("the counter failed"))
+    };
+    Ok(match exchange() {
+        Ok((codes, unanswered)) => json!({"ok": true, "codes": codes, "unanswered": unanswered}),
+        Err(error) => json!({"ok": false, "error": error.to_string()}),
+    })
+}
+
 fn resolver() -> Result<SocketAddr, String> {
     let settings =
         std::fs::read_to_string("/etc/resolv.conf").map_err(|error| error.to_string())?;

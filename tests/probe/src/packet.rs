@@ -81,27 +81,72 @@ pub(crate) fn spoof(arguments: &Value) -> Result<Value, String> {
     );
     let payload = b"spoofed";
     let udp = u16::try_from(8 + payload.len()).map_err(|error| error.to_string())?;
+    let mut datagram = Vec::new();
+    datagram.extend(40000u16.to_be_bytes());
+    datagram.extend(port.to_be_bytes());
+    datagram.extend(udp.to_be_bytes());
+    datagram.extend([0, 0]);
+    datagram.extend(payload);
+    Ok(outcome(send_packets(
+        SocketAddr::from((address, port)),
+        [ip_packet(17, source, address, &datagram)],
+    )))
+}
+
+/// Sends `count` beginnings of TCP connections to `address` and `port`, from every port of `source` in turn, and answers
+/// nothing that comes back.
+pub(crate) fn half_open(arguments: &Value) -> Result<Value, String> {
+    let (source, address, port) = (
+        ipv4(arguments, "source")?,
+        ipv4(arguments, "address")?,
+        port(arguments)?,
+    );
+    let count = arguments["count"]
+        .as_u64()
+        .ok_or("missing argument count")?;
+    let packets = (0..count).map(|number| {
+        let from = u16::try_from(1024 + number % 60000).unwrap_or(1024);
+        let mut segment = Vec::new();
+        segment.extend(from.to_be_bytes());
+        segment.extend(port.to_be_bytes());
+        segment.extend(u32::try_from(number).unwrap_or(0).to_be_bytes());
+        segment.extend([0, 0, 0, 0, 0x50, 2, 0xff, 0xff, 0, 0, 0, 0]);
+        let mut summed = [source.octets(), address.octets()].concat();
+        summed.extend([0, 6, 0, 20]);
+        summed.extend(&segment);
+        segment[16..18].copy_from_slice(&checksum(&summed).to_be_bytes());
+        ip_packet(6, source, address, &segment)
+    });
+    Ok(outcome(send_packets(
+        SocketAddr::from((address, port)),
+        packets,
+    )))
+}
+
+/// An IP packet; the kernel fills in its checksum.
+fn ip_packet(protocol: u8, source: Ipv4Addr, to: Ipv4Addr, payload: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(20 + payload.len()).unwrap_or(u16::MAX);
     let mut packet = vec![0x45, 0];
-    packet.extend((20 + udp).to_be_bytes());
-    packet.extend([0, 0, 0, 0, 64, 17, 0, 0]);
+    packet.extend(length.to_be_bytes());
+    packet.extend([0, 0, 0, 0, 64, protocol, 0, 0]);
     packet.extend(source.octets());
-    packet.extend(address.octets());
-    packet.extend(40000u16.to_be_bytes());
-    packet.extend(port.to_be_bytes());
-    packet.extend(udp.to_be_bytes());
-    packet.extend([0, 0]);
+    packet.extend(to.octets());
     packet.extend(payload);
-    let send = || {
-        let raw = socket(AddressFamily::INET, SocketType::RAW, Some(ipproto::RAW))?;
-        let sent = sendto(
-            &raw,
-            &packet,
-            SendFlags::empty(),
-            &SocketAddr::from((address, port)),
-        )?;
-        Ok(Value::from(sent))
-    };
-    Ok(outcome(send()))
+    packet
+}
+
+/// How many were sent.
+fn send_packets(
+    to: SocketAddr,
+    packets: impl IntoIterator<Item = Vec<u8>>,
+) -> rustix::io::Result<Value> {
+    let raw = socket(AddressFamily::INET, SocketType::RAW, Some(ipproto::RAW))?;
+    let mut sent = 0u64;
+    for packet in packets {
+        sendto(&raw, &packet, SendFlags::empty(), &to)?;
+        sent += 1;
+    }
+    Ok(Value::from(sent))
 }
 
 /// Opens a socket of a raw address `family`, `kind` (3 is raw) and `protocol`.

@@ -38,6 +38,8 @@ pub(crate) fn call(tool: &str, arguments: &Value, config: &Value) -> Result<Valu
         "talk" => talk::talk(arguments),
         "dns" => dns::ask(arguments),
         "icmp" => packet::icmp(arguments),
+        "half_open" => packet::half_open(arguments),
+        "dns_flood" => dns::flood(arguments),
         "spoof" => packet::spoof(arguments),
         "scan" => packet::scan(arguments),
         "flood" => packet::flood(arguments),
