@@ -182,7 +182,7 @@ impl Row {
     pub(crate) fn prove(&self, scene: &Scene, lab: &Lab) -> Result<(), Value> {
         let free = |arguments: &Value| {
             if let Some(before) = self.free_before.as_ref().or(self.before.as_ref()) {
-                scene.free.probe(self.tool, before);
+                scene.free.probe(self.tool, &self.hurry(before));
             }
             scene.free.probe(self.tool, &self.hurry(arguments))
         };
@@ -218,8 +218,12 @@ impl Row {
     /// A conversation ends once the target has said what only it can.
     fn hurry(&self, arguments: &Value) -> Value {
         let mut arguments = arguments.clone();
-        if self.tool == "talk" && !self.answer.contains('\\') {
-            arguments["until"] = Value::from(self.answer.as_str());
+        // The answer is as JSON shows it; what passes is not.
+        let answer = serde_json::from_str::<Value>(&format!("\"{}\"", self.answer));
+        if self.tool == "talk"
+            && let Ok(answer) = answer
+        {
+            arguments["until"] = answer;
         }
         arguments
     }
@@ -228,7 +232,7 @@ impl Row {
         match &self.place {
             Place::In(capability) => {
                 if let Some(before) = &self.before {
-                    scene.inside(capability, self.tool, before);
+                    scene.inside(capability, self.tool, &self.hurry(before));
                 }
                 scene.inside(capability, self.tool, &self.hurry(&self.arguments))
             }
