@@ -213,11 +213,17 @@ pub(crate) fn in_network_of(
     command: &[&str],
 ) -> Run {
     let pid = pid(container);
-    let from = |file: &str| format!("mount --bind /proc/{pid}/root{file} {file}");
+    // Copies: what is mounted in the container cannot be mounted from here.
+    let folder = tempfile::tempdir().unwrap();
+    let from = |file: &str| {
+        let copy = folder.path().join(file);
+        std::fs::copy(format!("/proc/{pid}/root/etc/{file}"), &copy).unwrap();
+        format!("mount --bind {} /etc/{file}", copy.display())
+    };
     let script = format!(
         "{} && {} && exec \"$@\"",
-        from("/etc/resolv.conf"),
-        from("/etc/hosts"),
+        from("resolv.conf"),
+        from("hosts")
     );
     let net = format!("--net=/proc/{pid}/ns/net");
     let mut nsenter = Command::new("nsenter");
