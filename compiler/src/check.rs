@@ -31,7 +31,7 @@ use crate::source::{CapabilityFolder, RootKind, SourceSet};
 use agent::Shared;
 pub use cache::Cache;
 use capability::Outcome;
-use settings::Tools;
+use settings::{Known, Tools};
 
 /// The outcome of a check.
 #[derive(Debug)]
@@ -75,7 +75,7 @@ fn folders(sources: &SourceSet) -> Vec<&CapabilityFolder> {
 /// The project, from its capabilities in the order of [`folders`].
 fn whole_project(sources: &SourceSet, outcomes: Vec<Outcome>) -> Checked {
     let mut diagnostics = sources.findings.clone();
-    let settings = sources
+    let mut settings = sources
         .settings
         .as_ref()
         .map(|file| settings::check(file, &mut diagnostics))
@@ -184,11 +184,11 @@ fn lone_id(sources: &SourceSet, agents: &BTreeMap<String, Agent>) -> Option<Stri
     }
 }
 
-/// Every instance with what is known of its tools.
+/// Every instance with what is known of it.
 fn instances<'a>(
     ids: &Ids,
     agents: &'a BTreeMap<String, Agent>,
-) -> HashMap<InstanceKey, Tools<'a>> {
+) -> HashMap<InstanceKey, Known<'a>> {
     let mut instances = HashMap::new();
     for (agent, capabilities) in ids {
         for id in capabilities {
@@ -201,7 +201,8 @@ fn instances<'a>(
                 }
                 Some(ToolSource::Dynamic { .. }) | None => Tools::Open,
             };
-            instances.insert(InstanceKey::new(agent, id), tools);
+            let network = capability.map(|capability| &capability.network);
+            instances.insert(InstanceKey::new(agent, id), Known { tools, network });
         }
     }
     instances

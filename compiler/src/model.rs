@@ -129,6 +129,11 @@ pub struct Settings {
     pub engine_host: Option<String>,
     /// `[engine] subnets`: the range that container networks are cut from.
     pub subnets: Option<ipnet::Ipv4Net>,
+    /// `[engine] resolvers`: what the gateway asks for names; the engine's own where it is empty.
+    pub resolvers: Vec<std::net::Ipv4Addr>,
+    /// `[network."agent/capability"] private`: entries whose destinations may be private addresses (N8), normalised and
+    /// sorted; each is covered by the instance's rules.
+    pub private: BTreeMap<InstanceKey, Vec<String>>,
     /// `[build."agent/capability"] prepare`: a command that `selu build` runs first, with its words.
     pub prepare: BTreeMap<InstanceKey, Vec<String>>,
     /// `[discovery] on_change`.
@@ -310,6 +315,17 @@ pub struct Network {
     /// Normalised, de-duplicated, sorted (N6): `host`, `host:port`, `*.host`, `*.host:port`, in lower case.
     /// Empty unless the mode is `allowlist`.
     pub hosts: Vec<String>,
+}
+
+impl Network {
+    /// Whether anything may leave.
+    pub fn opens(&self) -> bool {
+        match self.mode {
+            NetworkMode::None => false,
+            NetworkMode::Allowlist => !self.hosts.is_empty(),
+            NetworkMode::Any => true,
+        }
+    }
 }
 
 /// N1.

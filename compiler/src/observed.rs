@@ -108,6 +108,8 @@ pub struct ObservedNetwork {
     pub subnet: Option<Ipv4Net>,
     /// Whether it is internal, with no address of the host on it (S10).
     pub closed: bool,
+    /// Whether it is an ordinary network that leads outside, made as the gateway's own is.
+    pub outside: bool,
     /// Labels.
     pub labels: BTreeMap<String, String>,
     /// Names of the containers attached, ours and others'.

@@ -19,6 +19,12 @@ use crate::model::{
 use crate::observed::Observed;
 use crate::plan::{FORMAT_VERSION, ImageKind, Plan, PlannedAgent, PlannedInstance, names, spec};
 
+/// What networks are cut from unless selu.toml says otherwise.
+pub(crate) fn default_range() -> ipnet::Ipv4Net {
+    let (address, prefix) = subnets::DEFAULT_RANGE;
+    ipnet::Ipv4Net::new_assert(address, prefix)
+}
+
 /// A plan and what there is to say about it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resolved {
@@ -66,6 +72,7 @@ pub fn wanted_names(project: &Project) -> Vec<String> {
     let mut wanted = BTreeSet::new();
     for (key, _, capability) in project.instances() {
         wanted.insert(names::gateway(name));
+        wanted.insert(names::egress(name));
         wanted.extend(
             (1..=FORESEEN_GENERATIONS).map(|generation| names::resident(name, &key, generation)),
         );
@@ -139,6 +146,12 @@ fn plan(
             sharing: capability.sharing.clone(),
             limits: capability.limits.clone(),
             network_rules: capability.network.clone(),
+            private: project
+                .settings
+                .private
+                .get(&key)
+                .cloned()
+                .unwrap_or_default(),
             credentials: capability.credentials.clone(),
             prompts: hashes(&capability.prompts),
             discovery_tool: match &capability.tools {

@@ -128,7 +128,7 @@ pub trait Engine: EngineView {
     /// The same engine, for looking.
     fn view(&self) -> &dyn EngineView;
 
-    /// Creates an internal network without an address of the host (S10).
+    /// Creates a network: internal and without an address of the host (S10), or one that leads outside, as planned.
     async fn create_network(&self, network: &PlannedNetwork, labels: &Labels) -> EngineResult<()>;
 
     /// Removes a network; one that is not there is removed already.

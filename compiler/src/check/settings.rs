@@ -1,5 +1,7 @@
 //! selu.toml: Raw → [`Settings`].
 
+mod reach;
+
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
@@ -11,7 +13,7 @@ use crate::diag::codes::{manifest, settings as codes};
 use crate::diag::levels::Level;
 use crate::diag::{self, Diagnostic, Place};
 use crate::model::settings::RawSettings;
-use crate::model::{InstanceKey, Origin, Settings, is_id, schemas};
+use crate::model::{InstanceKey, Network, Origin, Settings, is_id, schemas};
 use crate::source::SourceFile;
 use crate::yaml::node::{Data, Entry, Map, Node, Span};
 use crate::yaml::scalar::{Kind, Scalar};
@@ -24,6 +26,8 @@ pub(super) struct Outcome {
     /// `[project] name`.
     pub(super) name: Option<String>,
     targets: Vec<Target>,
+    /// Permissions whose instance's rules are still to be looked at.
+    permissions: Vec<reach::Permission>,
 }
 
 /// An instance, or one of its tools, that a setting names.
@@ -100,6 +104,7 @@ impl Check<'_> {
         if let Some(subnets) = engine.subnets {
             self.subnets(&subnets);
         }
+        self.resolvers(engine.resolvers.unwrap_or_default());
         for (key, policy) in raw.policy.unwrap_or_default() {
             let pointer = format!("/policy/{}", escape(&key));
             let place = self.document.key_place(&pointer);
@@ -155,6 +160,9 @@ impl Check<'_> {
             } else {
                 self.outcome.settings.prepare.insert(instance, words);
             }
+        }
+        for (key, reach) in raw.network.unwrap_or_default() {
+            self.private(&key, reach.and_then(|reach| reach.private));
         }
         if let Some(on_change) = raw.discovery.and_then(|discovery| discovery.on_change) {
             self.outcome.settings.on_change = on_change;
@@ -252,6 +260,14 @@ impl Check<'_> {
     }
 }
 
+/// What is known of an instance.
+pub(super) struct Known<'a> {
+    /// Its tools.
+    pub(super) tools: Tools<'a>,
+    /// Its network rules; `None` because of an error.
+    pub(super) network: Option<&'a Network>,
+}
+
 /// What is known of an instance's tools.
 pub(super) enum Tools<'a> {
     /// Static: all of them.
@@ -263,10 +279,11 @@ pub(super) enum Tools<'a> {
 impl Outcome {
     /// Says which settings name nothing that exists.
     pub(super) fn targets(
-        &self,
-        instances: &HashMap<InstanceKey, Tools<'_>>,
+        &mut self,
+        instances: &HashMap<InstanceKey, Known<'_>>,
         findings: &mut Vec<Diagnostic>,
     ) {
+        self.permit(instances, findings);
         // A suggestion looks at every name there is; many of them would take long and help nobody.
         const SUGGESTIONS: usize = 20;
         let mut suggestions = 0;
@@ -282,7 +299,8 @@ impl Outcome {
                     .filter(move |_| wanted)
                     .map(InstanceKey::as_str)
             };
-            let (message, near) = match (instances.get(instance), tool) {
+            let tools = instances.get(instance).map(|known| &known.tools);
+            let (message, near) = match (tools, tool) {
                 (None, _) => (
                     format!("there is no instance `{instance}`"),
                     nearest(instance.as_str(), known(suggestions < SUGGESTIONS)),

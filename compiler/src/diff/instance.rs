@@ -229,7 +229,11 @@ pub(super) fn network_reasons(
     if subnet.as_deref() != Some(&wanted) {
         reasons.push(Reason::drift("network.subnet", subnet.as_deref(), Some(&wanted)).forcing());
     }
-    if !network.closed {
+    if planned.outside && !network.outside {
+        let old = if network.closed { "none" } else { "other" };
+        reasons.push(Reason::drift("network.outside", Some(old), Some("only")).forcing());
+    }
+    if !planned.outside && !network.closed {
         reasons.push(Reason::drift("network.closed", Some("false"), Some("true")).forcing());
     }
     for stranger in &network.attached {

@@ -42,6 +42,8 @@ pub(super) fn from_plan(planned: &PlannedInstance) -> LockedInstance {
         sharing,
         limits,
         network_rules,
+        // What selu.toml permits stands beside the lock, in the same commit.
+        private: _,
         credentials,
         prompts,
         discovery_tool,

@@ -66,6 +66,7 @@ pub(super) fn static_instance() -> PlannedInstance {
             cpu_seconds: 30,
             pids: 64,
         },
+        private: Vec::new(),
         network_rules: Network {
             mode: NetworkMode::Allowlist,
             hosts: vec!["*.example.com:443".to_owned(), "api.example.org".to_owned()],

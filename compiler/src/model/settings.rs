@@ -20,6 +20,8 @@ pub struct RawSettings {
     pub policy: Option<BTreeMap<String, Option<Policy>>>,
     /// `"agent/capability"` → how its image is built.
     pub build: Option<BTreeMap<String, Option<RawBuild>>>,
+    /// `"agent/capability"` → what its network rules may reach beyond the public internet.
+    pub network: Option<BTreeMap<String, Option<RawReach>>>,
     /// Discovered tools.
     pub discovery: Option<RawDiscovery>,
     /// A code such as `SELU0111`, or its name, → what its findings are. Errors cannot be lowered.
@@ -41,6 +43,15 @@ pub struct RawEngine {
     pub host: Option<String>,
     /// The private IPv4 range that the networks of containers are cut from, such as `10.213.0.0/16`.
     pub subnets: Option<String>,
+    /// IPv4 addresses of the resolvers that the gateway asks, instead of the engine's own.
+    pub resolvers: Option<Vec<Option<String>>>,
+}
+
+/// What an instance's network rules may reach beyond the public internet.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+pub struct RawReach {
+    /// Entries as in the manifest's `network.hosts`, such as `db.corp.example:5432`: they may lead to private addresses.
+    pub private: Option<Vec<Option<String>>>,
 }
 
 /// How an image is built.

@@ -268,7 +268,10 @@ fn facts(instance: &PlannedInstance) -> Vec<FactView> {
             cores(*nano_cpus)
         )],
     );
-    fact("network", network(&instance.network_rules));
+    fact(
+        "network",
+        network(&instance.network_rules, &instance.private),
+    );
     let mut writable = match instance.filesystem {
         Filesystem::None => "nothing is writable".to_owned(),
         Filesystem::Temp => "/tmp, 64 MiB, emptied at restart".to_owned(),
@@ -338,8 +341,8 @@ fn image(image: &PlannedImage) -> Vec<String> {
     lines
 }
 
-fn network(rules: &Network) -> Vec<String> {
-    match rules.mode {
+fn network(rules: &Network, private: &[String]) -> Vec<String> {
+    let mut lines = match rules.mode {
         NetworkMode::None => vec!["none: nothing outside is reachable".to_owned()],
         NetworkMode::Any => vec![
             "any: every public name on any TCP port; no bare address, no private one, no UDP"
@@ -355,7 +358,12 @@ fn network(rules: &Network) -> Vec<String> {
             );
             lines
         }
+    };
+    if !private.is_empty() {
+        lines.push("private addresses, too, by selu.toml, for:".to_owned());
+        lines.extend(private.iter().map(|host| format!("  {}", escape(host))));
     }
+    lines
 }
 
 /// What an entry means beyond its words (N2, N4).

@@ -247,6 +247,7 @@ impl World {
                 id: format!("id-of-{}", network.name),
                 subnet: Some(network.subnet),
                 closed: true,
+                outside: false,
                 labels: spec.labels.clone(),
                 attached: vec![name.to_owned(), "selu_p_gateway".to_owned()],
             },

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use selu_compiler::plan::{GatewayRule, PlannedGateway};
 use tokio::sync::Mutex;
 
-use crate::egress::policy::Policy;
+use crate::egress::policy::{Policy, Standing};
 use crate::engine::Engine;
 use crate::gateway::{self, GatewayError};
 
 /// Changes the policy and waits for the acknowledgement, one change at a time.
 pub(super) struct PolicyDesk<'a> {
     engine: &'a dyn Engine,
-    gateway: &'a str,
+    gateway: &'a PlannedGateway,
     /// What the gateway acknowledged last.
     present: Mutex<Policy>,
 }
@@ -22,26 +22,23 @@ impl<'a> PolicyDesk<'a> {
     /// everything, and any generation may follow (S8).
     pub(super) async fn open(
         engine: &'a dyn Engine,
-        gateway: &'a str,
+        gateway: &'a PlannedGateway,
         project: &str,
         networks: BTreeMap<String, GatewayRule>,
     ) -> Result<Self, GatewayError> {
-        let mut wanted = Policy {
-            project: project.to_owned(),
-            generation: 1,
-            networks,
-        };
-        match gateway::policy_ack(engine, gateway).await {
-            Ok(ack) => {
+        let name = &gateway.name;
+        let mut wanted = Policy::new(project, 1, gateway.range, networks, Vec::new());
+        match gateway::standing(engine, name).await {
+            Ok(Standing { ack, .. }) => {
                 wanted.generation = ack.generation;
                 if ack.hash != wanted.hash()? {
                     wanted.generation += 1;
-                    gateway::push_policy(engine, gateway, &wanted).await?;
+                    gateway::push_policy(engine, name, &wanted).await?;
                 }
             }
             Err(GatewayError::Role { message, .. }) => {
                 tracing::debug!("the gateway has no policy to go by: {message}");
-                gateway::push_policy(engine, gateway, &wanted).await?;
+                gateway::push_policy(engine, name, &wanted).await?;
             }
             Err(error) => return Err(error),
         }
@@ -77,13 +74,25 @@ impl<'a> PolicyDesk<'a> {
         change: impl FnOnce(&mut BTreeMap<String, GatewayRule>),
     ) -> Result<(), GatewayError> {
         let mut present = self.present.lock().await;
-        let mut next = present.clone();
-        change(&mut next.networks);
-        if next == *present {
+        let Policy {
+            project,
+            generation,
+            mut networks,
+            refused,
+            ranges: _,
+        } = present.clone();
+        change(&mut networks);
+        if networks == present.networks {
             return Ok(());
         }
-        next.generation += 1;
-        gateway::push_policy(self.engine, self.gateway, &next).await?;
+        let next = Policy::new(
+            &project,
+            generation + 1,
+            self.gateway.range,
+            networks,
+            refused,
+        );
+        gateway::push_policy(self.engine, &self.gateway.name, &next).await?;
         *present = next;
         Ok(())
     }
@@ -95,13 +104,10 @@ pub async fn policy_state(
     project: &str,
     gateway: &PlannedGateway,
 ) -> Result<(), String> {
-    let ack = gateway::policy_ack(engine, &gateway.name).await;
-    let ack = ack.map_err(|error| super::chain(&error))?;
-    let planned = Policy {
-        project: project.to_owned(),
-        generation: ack.generation,
-        networks: gateway.policy.clone(),
-    };
+    let standing = gateway::standing(engine, &gateway.name).await;
+    let Standing { ack, .. } = standing.map_err(|error| super::chain(&error))?;
+    let networks = gateway.policy.clone();
+    let planned = Policy::new(project, ack.generation, gateway.range, networks, Vec::new());
     match planned.hash() {
         Ok(hash) if hash == ack.hash => Ok(()),
         Ok(_) => Err(format!(

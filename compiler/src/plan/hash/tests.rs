@@ -178,7 +178,7 @@ fn members_at_their_default_are_as_if_they_were_not_there() {
 #[test]
 fn the_rules_label_is_json_of_exactly_the_rules() {
     let mut world = World::new();
-    let rules = RunRules::of(world.capability("weather/api"));
+    let rules = RunRules::of(world.capability("weather/api"), &[]);
     assert_eq!(
         rules.to_label(),
         r#"{"cpu_seconds":30,"filesystem":"none","network":{"mode":"none"},"sharing":{"idle_timeout_seconds":300,"max_concurrent":1,"mode":"exclusive"}}"#

@@ -30,6 +30,12 @@ const LOG_BYTES: usize = 64 * 1024;
 /// The bridge driver's option that keeps the host off a network.
 pub(super) const INHIBIT: &str = "com.docker.network.bridge.inhibit_ipv4";
 
+/// Options of a network that leads outside: as by default, but said, and whoever else may be put into it is kept apart.
+pub(super) const OUTSIDE: [(&str, &str); 2] = [
+    ("com.docker.network.bridge.enable_icc", "false"),
+    ("com.docker.network.bridge.enable_ip_masquerade", "true"),
+];
+
 #[async_trait]
 impl EngineView for Docker {
     async fn observe(&self, project: &str, wanted_names: &[String]) -> EngineResult<Observed> {
@@ -371,15 +377,18 @@ fn name_of(summary: &ContainerSummary) -> &str {
 
 fn network_of(network: &Network, summaries: &[ContainerSummary]) -> ObservedNetwork {
     let name = network.name.as_deref().unwrap_or_default();
-    let inhibited = network
-        .options
-        .as_ref()
-        .and_then(|options| options.get(INHIBIT))
-        .is_some_and(|value| value == "true");
-    let closed = network.internal == Some(true)
-        && inhibited
-        && network.enable_ipv6 != Some(true)
-        && network.driver.as_deref() == Some("bridge");
+    let option = |name: &str| {
+        let options = network.options.as_ref()?;
+        options.get(name).map(String::as_str)
+    };
+    let plain_bridge =
+        network.enable_ipv6 != Some(true) && network.driver.as_deref() == Some("bridge");
+    let inhibited = option(INHIBIT) == Some("true");
+    let closed = plain_bridge && network.internal == Some(true) && inhibited;
+    let as_made = OUTSIDE
+        .iter()
+        .all(|(name, value)| option(name) == Some(value));
+    let outside = plain_bridge && network.internal != Some(true) && !inhibited && as_made;
     let attached = summaries
         .iter()
         .filter(|summary| {
@@ -395,6 +404,7 @@ fn network_of(network: &Network, summaries: &[ContainerSummary]) -> ObservedNetw
         id: network.id.clone().unwrap_or_default(),
         subnet: subnets(network).next(),
         closed,
+        outside,
         labels: network
             .labels
             .clone()

@@ -75,7 +75,7 @@ impl Fake {
                 return (1, "the delivery broke off".to_owned());
             }
             let taken = deliver(&mut lock(&fake.world), &gateway, &delivery);
-            match taken.and_then(|sealed| ack_line(&sealed)) {
+            match taken.and_then(|sealed| line(&sealed.ack())) {
                 // A desk that has gone hears nothing; the policy is taken all the same.
                 Ok(line) => {
                     let _ = answer.write_all(&line).await;
@@ -93,8 +93,8 @@ impl Fake {
     }
 
     fn show_policy(&self, gateway: &str) -> Pipe {
-        let line = present(&lock(&self.world), gateway).and_then(|sealed| ack_line(&sealed));
-        match line {
+        let present = present(&lock(&self.world), gateway);
+        match present.and_then(|sealed| line(&sealed.standing())) {
             Ok(line) => Pipe {
                 output: Box::pin(std::io::Cursor::new(line)),
                 ..ended(0, "")
@@ -148,8 +148,8 @@ impl Fake {
     }
 }
 
-fn ack_line(sealed: &Sealed) -> Result<Vec<u8>, PolicyError> {
-    serde_json::to_vec(&sealed.ack()).map_err(|error| PolicyError::Corrupt(error.to_string()))
+fn line(answer: &impl serde::Serialize) -> Result<Vec<u8>, PolicyError> {
+    serde_json::to_vec(answer).map_err(|error| PolicyError::Corrupt(error.to_string()))
 }
 
 fn volume_of<'a>(world: &'a World, gateway: &str) -> Option<&'a str> {
@@ -168,6 +168,12 @@ fn present(world: &World, gateway: &str) -> Result<Sealed, PolicyError> {
 
 fn deliver(world: &mut World, gateway: &str, delivery: &[u8]) -> Result<Sealed, PolicyError> {
     let offered = Sealed::read(delivery)?;
+    let carries = world
+        .find(gateway)
+        .is_some_and(|found| !found.observed.spec.cap_add.is_empty());
+    if offered.policy.is_open() && !carries {
+        return Err(PolicyError::Closed);
+    }
     offered.may_follow(present(world, gateway).ok().as_ref())?;
     let name = volume_of(world, gateway).map(str::to_owned);
     let volume = name.and_then(|name| world.volumes.get_mut(&name));

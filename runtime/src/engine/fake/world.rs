@@ -250,7 +250,8 @@ impl World {
         let network_of = ObservedNetwork {
             id: self.next_id(),
             subnet: Some(network.subnet),
-            closed: true,
+            closed: !network.outside,
+            outside: network.outside,
             labels: labels.clone(),
             attached: Vec::new(),
         };

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use selu_compiler::diff::Action;
 use selu_compiler::lock::stale;
-use selu_compiler::model::{InstanceKey, NetworkMode};
+use selu_compiler::model::InstanceKey;
 use selu_compiler::plan::{ImageKind, Plan};
-use selu_runtime::apply::{self, Job, Report, unenforceable};
+use selu_runtime::apply::{self, Job, Report};
 use selu_runtime::discover::Journal;
 use selu_runtime::engine::Engine;
 use selu_runtime::secrets::Secrets;
@@ -46,7 +46,6 @@ pub(crate) async fn run(
     let Some(planned) = loaded.plan(printer, engine.view(), true).await? else {
         return Ok(Exit::Failed);
     };
-    refuse_unenforceable(&planned.plan)?;
     refuse_emptying(&planned)?;
     if args.locked
         && let Some(exit) = check_lock(printer, &loaded, &planned.plan, args.allow_local)?
@@ -177,35 +176,6 @@ fn announce(printer: &Printer, plan: &Plan, due: &BTreeSet<InstanceKey>, secrets
             printer.warn(&missing.to_string());
         }
     }
-}
-
-/// Nobody would enforce these rules, so nothing is touched.
-fn refuse_unenforceable(plan: &Plan) -> anyhow::Result<()> {
-    let places: Vec<String> = unenforceable(plan)
-        .into_iter()
-        .filter_map(|key| {
-            let instance = plan.instances.get(key)?;
-            let origin = &instance.origin;
-            let mode = match instance.network_rules.mode {
-                NetworkMode::None => "none",
-                NetworkMode::Allowlist => "allowlist",
-                NetworkMode::Any => "any",
-            };
-            Some(format!(
-                "\n  {}:{}:{}: {key} has network.mode `{mode}`",
-                origin.file, origin.line, origin.column
-            ))
-        })
-        .collect();
-    if places.is_empty() {
-        return Ok(());
-    }
-    let message = format!(
-        "this version of selu can't enforce network rules other than `none` yet, so it applies nothing:{}",
-        places.concat()
-    );
-    let hint = "set network.mode to `none`, or leave these capabilities out; check, plan and lock --check work with them";
-    Err(Hinted::new(message, hint).into())
 }
 
 /// A directory that has lost its capabilities must not empty an engine (K06).

@@ -2,7 +2,6 @@
 
 use selu_compiler::lock::{Stale, stale};
 use selu_compiler::report;
-use selu_runtime::apply::unenforceable;
 use selu_runtime::discover::Journal;
 
 use crate::args::{Cli, PlanArgs};
@@ -39,11 +38,6 @@ pub(crate) async fn run(cli: &Cli, printer: &Printer, args: &PlanArgs) -> anyhow
             "selu.lock: {}, apply will write it anew",
             counted(stale.len(), "difference")
         )),
-    }
-    for key in unenforceable(&planned.plan) {
-        printer.warn(&format!(
-            "{key}: apply will refuse this: this version of selu enforces no network mode other than `none`"
-        ));
     }
     let nothing = planned.changes.is_empty() && due.is_empty() && stale.is_empty();
     Ok(if args.detailed_exitcode && !nothing {
