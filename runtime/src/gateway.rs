@@ -3,6 +3,7 @@
 //! The plan says what the gateway is; this module makes it so, and may be called again at any point (product.md 13).
 
 mod image;
+mod log;
 mod pipe;
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,7 @@ use crate::egress::{POLICY_FOLDER, RUN_USER};
 use crate::engine::{Engine, EngineError, Labels, Pipe};
 
 pub use image::{ImageError, image_archive, image_archive_of};
+pub use log::{EgressLog, egress_log};
 #[cfg(test)]
 pub(crate) use pipe::endpoint;
 pub use pipe::pipe;

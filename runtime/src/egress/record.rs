@@ -115,7 +115,7 @@ pub struct Why {
     pub text: String,
 }
 
-/// One line of a file, and of the role `log`.
+/// One line of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Line {
     /// Which run of the worker: the time at which it began.
@@ -129,7 +129,17 @@ pub struct Line {
     pub event: Event,
 }
 
-/// The first line of the role `log`.
+/// One line of the role `log`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Told {
+    /// The first line, and again when the worker has begun another run.
+    Head(Head),
+    /// A line of a file.
+    Line(Line),
+}
+
+/// What the role `log` begins with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
     /// [`FORM`].

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use selu_compiler::model::InstanceKey;
 
-use super::{Event, FORM, Head, Line, Phase, Via, now_ms, rings};
+use super::{Event, FORM, Head, Line, Phase, Told, Via, now_ms, rings};
 
 /// Longest line that is read; what the worker writes is far shorter.
 const LINE_MAX: u64 = 16 * 1024;
@@ -89,39 +89,27 @@ impl Ask {
     }
 }
 
-/// Prints a [`Head`] and then every [`Line`] that is asked for, in the order of time. With `follow` it ends only with an
+/// Prints as [`Told`] a [`Head`] and then every [`Line`] that is asked for, in the order of time. With `follow` it ends only with an
 /// error, such as that nobody reads any more.
 pub fn copy(folder: &Path, ask: &Ask, out: &mut impl Write) -> io::Result<()> {
     let now = now_ms();
-    let head = Head {
-        form: FORM,
-        run: rings::run(folder)?,
-        now_ms: now,
-    };
-    print(out, &head)?;
+    let mut run = rings::run(folder)?;
+    print(out, &begin(run, now))?;
     let mut tails = Tails::new(folder, ask.instance.clone());
     tails.find()?;
     tails.merge(|line| {
         if ask.wants(line, now) {
-            print(out, line)?;
+            print(out, &Told::Line(line.clone()))?;
         }
         Ok(())
     })?;
     out.flush()?;
-    let mut run = head.run;
     while ask.follow {
         thread::sleep(PAUSE);
         let now_running = rings::run(folder)?;
         if now_running != run {
             run = now_running;
-            print(
-                out,
-                &Head {
-                    form: FORM,
-                    run,
-                    now_ms: now_ms(),
-                },
-            )?;
+            print(out, &begin(run, now_ms()))?;
         }
         tails.find()?;
         tails.merge(|line| {
@@ -129,7 +117,7 @@ pub fn copy(folder: &Path, ask: &Ask, out: &mut impl Write) -> io::Result<()> {
             if line.carried {
                 Ok(())
             } else {
-                print(out, line)
+                print(out, &Told::Line(line.clone()))
             }
         })?;
         out.flush()?;
@@ -137,7 +125,15 @@ pub fn copy(folder: &Path, ask: &Ask, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-fn print(out: &mut impl Write, value: &impl serde::Serialize) -> io::Result<()> {
+fn begin(run: Option<u64>, now_ms: u64) -> Told {
+    Told::Head(Head {
+        form: FORM,
+        run,
+        now_ms,
+    })
+}
+
+fn print(out: &mut impl Write, value: &Told) -> io::Result<()> {
     serde_json::to_writer(&mut *out, value)?;
     out.write_all(b"\n")
 }

@@ -35,8 +35,13 @@ fn printed(folder: &Path, ask: &Ask) -> (Head, Vec<Line>) {
     copy(folder, ask, &mut out).unwrap();
     let text = String::from_utf8(out).unwrap();
     let mut lines = text.lines();
-    let head = serde_json::from_str(lines.next().unwrap()).unwrap();
-    let lines = lines.map(|line| serde_json::from_str(line).unwrap());
+    let Told::Head(head) = serde_json::from_str(lines.next().unwrap()).unwrap() else {
+        panic!("no head: {text}");
+    };
+    let lines = lines.map(|line| match serde_json::from_str(line).unwrap() {
+        Told::Line(line) => line,
+        Told::Head(head) => panic!("another {head:?}"),
+    });
     (head, lines.collect())
 }
 
@@ -319,14 +324,13 @@ fn a_follower_sees_each_event_once_over_the_change_of_files_and_runs() {
     let (kind, text) = follower.join().unwrap();
     assert_eq!(kind, io::ErrorKind::BrokenPipe);
     let text = String::from_utf8(text).unwrap();
-    let lines: Vec<Line> = text
-        .lines()
-        .filter_map(|line| serde_json::from_str(line).ok())
-        .collect();
-    let heads = text
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Head>(line).ok());
-    let runs: Vec<_> = heads.map(|head| head.run).collect();
+    let (mut lines, mut runs) = (Vec::new(), Vec::new());
+    for line in text.lines() {
+        match serde_json::from_str(line).unwrap() {
+            Told::Head(head) => runs.push(head.run),
+            Told::Line(line) => lines.push(line),
+        }
+    }
     assert_eq!(runs, [Some(7), Some(8)]);
     let expected: Vec<String> = std::iter::once("first".to_owned())
         .chain((0..EVENTS).map(|at| format!("n{at}")))

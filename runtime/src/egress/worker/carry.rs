@@ -9,8 +9,10 @@ use rustix::net::sockopt;
 use tokio::net::TcpStream;
 
 use super::NetworkContext;
+use super::http::{self, Dialect};
 use super::limits::IDLE_LIMIT;
 use super::live::Ticket;
+use super::metered::Metered;
 use super::rules::{Host, Reason, Target};
 use super::sniff::{Opening, Stop, sniff};
 use super::splice::{self, Activity};
@@ -57,7 +59,8 @@ impl Passage {
     pub(crate) async fn carry(self, client: TcpStream, read: Bytes) {
         let Self { ticket, upstream } = self;
         tune(&client);
-        let activity = Activity::new();
+        let (client, upstream) = (Arc::new(client), Arc::new(upstream));
+        let activity = Arc::new(Activity::new());
         let outcome = tokio::select! {
             biased;
             () = ticket.cut() => Err(Reason::Revoked.into()),
@@ -103,16 +106,30 @@ fn tune(stream: &TcpStream) {
 /// Waits for the client's first bytes, checks what they say, and carries. A server that speaks first is heard meanwhile.
 async fn converse(
     ticket: &Ticket,
-    client: &TcpStream,
-    upstream: &TcpStream,
+    client: &Arc<TcpStream>,
+    upstream: &Arc<TcpStream>,
     mut read: BytesMut,
-    activity: &Activity,
+    activity: &Arc<Activity>,
 ) -> Result<(), Stop> {
     let first = tokio::select! {
         biased;
         opening = sniff(client, &mut read) => Some(opening?),
         _ = upstream.readable() => None,
     };
+    let dialect = match first {
+        Some(Opening::Http1) => Some(Dialect::One),
+        Some(Opening::Http2) => Some(Dialect::Two),
+        _ => None,
+    };
+    if let Some(dialect) = dialect {
+        let client = Metered::unmetered(Arc::clone(client), read.freeze());
+        let upstream = Metered::new(Arc::clone(upstream), ticket.meter(activity));
+        // A refusal is told to the client in words, so that its connection is not broken off but ended.
+        if let Err(reason) = http::forward(dialect, ticket.target(), client, upstream).await {
+            ticket.because(reason);
+        }
+        return Ok(());
+    }
     let sending = async {
         let opening = match first {
             Some(opening) => opening,
@@ -140,8 +157,12 @@ fn check(target: &Target, opening: Opening) -> Result<(), Reason> {
         (Opening::Tls(None), Host::Name(_)) => Err(Reason::NoSni),
         // An address has no name that a hello could have.
         (Opening::Tls(None), Host::Literal(_)) => Ok(()),
-        (Opening::Http1 | Opening::Http2, _) => {
-            Err(Reason::NotHttp("its Host was not checked".to_owned()))
-        }
+        // A server that spoke first does not speak HTTP, and what it has sent cannot be taken back.
+        (Opening::Http1 | Opening::Http2, _) => Err(Reason::NotHttp(
+            "the server spoke before the client".to_owned(),
+        )),
     }
 }
+
+#[cfg(test)]
+mod tests;

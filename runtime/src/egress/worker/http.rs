@@ -27,7 +27,7 @@ use tokio::sync::Notify;
 
 use super::limits::HEAD_LIMIT;
 use super::rules::{Reason, Target};
-pub(crate) use head::{names, one_host, repeated, target_of};
+pub(crate) use head::{names, one_host, read_authority, repeated, target_of};
 pub(crate) use tasks::Tasks;
 pub(crate) use upstream::Upstream;
 
@@ -42,9 +42,6 @@ const STREAMS: u32 = 16;
 
 /// How long a client may take to read that its request was refused.
 const FAREWELL: Duration = Duration::from_secs(2);
-
-/// How HTTP/2 begins where both sides know beforehand that they speak it.
-pub(crate) const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// A body that is passed on, or our own words.
 pub(crate) type Body = Either<Incoming, Full<Bytes>>;
@@ -87,7 +84,7 @@ where
     let tasks = Tasks::default();
     let _end = tasks.end_with();
     let upstream = match dialect {
-        Dialect::One => Upstream::one(upstream, &tasks).await,
+        Dialect::One => Upstream::one(upstream, &tasks, std::future::pending()).await,
         Dialect::Two => Upstream::two(upstream, &tasks).await,
     };
     let upstream = Arc::new(upstream.map_err(|error| Reason::NotHttp(error.to_string()))?);
@@ -99,7 +96,12 @@ where
             async move {
                 cut.asked.store(true, Ordering::SeqCst);
                 if let Err(reason) = head::check(&target, &request) {
-                    let response = refusal(StatusCode::FORBIDDEN, Some(&target), &reason, request.version());
+                    let response = refusal(
+                        StatusCode::FORBIDDEN,
+                        Some(&target),
+                        &reason,
+                        request.version(),
+                    );
                     cut.with(reason);
                     return Ok(response);
                 }

@@ -15,9 +15,10 @@ use tokio::time::sleep;
 use tokio_util::task::TaskTracker;
 
 use super::carry::{abort, carry};
+use super::proxy::converse;
 use super::rules::{Host, Reason, Target};
 use super::{NetworkContext, dns};
-use crate::egress::control::REDIRECT_PORT;
+use crate::egress::control::{PROXY_PORT, REDIRECT_PORT};
 use crate::egress::record::Via;
 
 /// Connections that wait to be accepted.
@@ -34,6 +35,7 @@ pub(super) struct Sockets {
     datagrams: UdpSocket,
     questions: TcpListener,
     redirected: TcpListener,
+    proxied: TcpListener,
 }
 
 impl Sockets {
@@ -45,6 +47,7 @@ impl Sockets {
             datagrams: datagrams(device, at(dns::PORT))?,
             questions: listener(device, at(dns::PORT))?,
             redirected: listener(device, at(REDIRECT_PORT))?,
+            proxied: listener(device, at(PROXY_PORT))?,
         })
     }
 
@@ -59,6 +62,7 @@ impl Sockets {
             datagrams,
             questions,
             redirected,
+            proxied,
         } = self;
         let datagrams = dns::serve_datagrams(Arc::clone(context), datagrams, capability);
         spawn(context, tasks, datagrams);
@@ -78,8 +82,17 @@ impl Sockets {
                 }
             }
         };
-        spawn(context, tasks, server.clone().accept(questions, asked));
-        spawn(context, tasks, server.accept(redirected, arrived));
+        spawn(
+            context,
+            tasks,
+            server.clone().accept(Via::Dns, questions, asked),
+        );
+        spawn(
+            context,
+            tasks,
+            server.clone().accept(Via::Proxy, proxied, converse),
+        );
+        spawn(context, tasks, server.accept(Via::Tcp, redirected, arrived));
     }
 }
 
@@ -114,6 +127,7 @@ impl Server {
     /// Accepts, and gives each connection a task and a place among the network's connections.
     async fn accept<F>(
         self,
+        via: Via,
         listener: TcpListener,
         serve: impl Fn(Arc<NetworkContext>, TcpStream) -> F,
     ) where
@@ -145,7 +159,7 @@ impl Server {
                 }
                 Err(reason) => {
                     if let Some(target) = asked_for(&self.context, &stream) {
-                        self.context.denied(Via::Tcp, &target, &reason);
+                        self.context.denied(via, &target, &reason);
                     }
                     abort(&stream);
                 }

@@ -11,7 +11,9 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::metered::Meter;
 use super::rules::{Reason, Target};
+use super::splice::Activity;
 use super::{GoingBy, NetworkContext};
 use crate::egress::record::{Phase, Via};
 
@@ -92,9 +94,9 @@ pub(crate) struct Ticket {
     began: Instant,
     cut: CancellationToken,
     /// Bytes from the capability.
-    pub(crate) sent: AtomicU64,
+    pub(crate) sent: Arc<AtomicU64>,
     /// Bytes to the capability.
-    pub(crate) received: AtomicU64,
+    pub(crate) received: Arc<AtomicU64>,
     opened: Mutex<Option<IpAddr>>,
     reason: Mutex<Option<Reason>>,
 }
@@ -126,8 +128,8 @@ impl Ticket {
             id,
             began: Instant::now(),
             cut,
-            sent: AtomicU64::new(0),
-            received: AtomicU64::new(0),
+            sent: Arc::default(),
+            received: Arc::default(),
             opened: Mutex::new(None),
             reason: Mutex::new(None),
         })
@@ -151,14 +153,18 @@ impl Ticket {
         Ok(())
     }
 
-    /// Whose network it is in.
-    pub(crate) fn context(&self) -> &Arc<NetworkContext> {
-        &self.context
-    }
-
     /// Where to.
     pub(crate) fn target(&self) -> &Target {
         &self.target
+    }
+
+    /// Counts what passes over the connection to the outside.
+    pub(super) fn meter(&self, activity: &Arc<Activity>) -> Meter {
+        Meter {
+            written: Arc::clone(&self.sent),
+            read: Arc::clone(&self.received),
+            activity: Arc::clone(activity),
+        }
     }
 
     /// Ends when the connection has to be cut.

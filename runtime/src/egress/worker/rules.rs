@@ -317,11 +317,6 @@ impl Rules {
     }
 
     /// Whether a name, in its normal form, may have a virtual address: some port of it is allowed.
-    pub(crate) fn allows_name(&self, name: &str) -> bool {
-        self.verdict_on_name(name).is_ok()
-    }
-
-    /// The same with the reason.
     pub(crate) fn verdict_on_name(&self, name: &str) -> Result<(), Reason> {
         match self.mode {
             NetworkMode::None => Err(Reason::NotListed),

@@ -79,14 +79,15 @@ async fn sniff_within(
 #[derive(Debug)]
 pub(super) enum Stop {
     /// A socket failed, or its peer broke off.
-    Broken(io::Error),
+    Broken,
     /// The gateway cuts.
     Refused(Reason),
 }
 
 impl From<io::Error> for Stop {
-    fn from(error: io::Error) -> Self {
-        Self::Broken(error)
+    fn from(_: io::Error) -> Self {
+        // Which side broke off is told to the other one, not to people: it happens all the time.
+        Self::Broken
     }
 }
 

@@ -60,7 +60,7 @@ impl Activity {
         }
     }
 
-    fn now(&self) {
+    pub(super) fn now(&self) {
         let passed = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.last_ms.store(passed, Ordering::Relaxed);
     }
@@ -116,21 +116,6 @@ pub(super) async fn carry(
         }
         pipe.give_back();
     }
-}
-
-/// Both directions until both have ended.
-pub(super) async fn both(
-    client: &TcpStream,
-    upstream: &TcpStream,
-    sent: &AtomicU64,
-    received: &AtomicU64,
-    activity: &Activity,
-) -> io::Result<()> {
-    tokio::try_join!(
-        carry(client, upstream, sent, activity),
-        carry(upstream, client, received, activity),
-    )?;
-    Ok(())
 }
 
 /// Writes what was read already.

@@ -202,14 +202,57 @@ pub(crate) fn hello(name: Option<&str>) -> Vec<u8> {
     extensions.extend(extension(43, &[4, 3, 4, 3, 3])); // versions
     let body = [
         &[3, 3][..],
-        &[7; 32],                      // random
-        &[0],                          // no session
+        &[7; 32],                       // random
+        &[0],                           // no session
         &sized(&[0x13, 1, 0xc0, 0x2f]), // suites
-        &[1, 0],                       // no compression
+        &[1, 0],                        // no compression
         &sized(&extensions),
     ]
     .concat();
     let length = u32::try_from(body.len()).unwrap().to_be_bytes();
     let message = [&[1], &length[1..], body.as_slice()].concat();
     [&[0x16, 3, 1], sized(&message).as_slice()].concat()
+}
+
+/// Changes bytes at random from a fixed start.
+pub(crate) struct Mutator(u64);
+
+impl Mutator {
+    /// The same seed, the same changes.
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    /// A number below `most`.
+    pub(crate) fn below(&mut self, most: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % most.max(1) as u64).unwrap()
+    }
+
+    /// One of the seeds, changed at one to eight places.
+    pub(crate) fn mutate(&mut self, seeds: &[Vec<u8>]) -> Vec<u8> {
+        let mut bytes = seeds[self.below(seeds.len())].clone();
+        for _ in 0..=self.below(8) {
+            let at = self.below(bytes.len());
+            let byte = self.0.to_le_bytes()[3];
+            match (self.below(6), bytes.is_empty()) {
+                (0, false) => bytes[at] = byte,
+                (1, false) => bytes[at] ^= 1 << self.below(8),
+                (2, false) => drop(bytes.remove(at)),
+                (3, false) => bytes.truncate(at),
+                (4, false) => {
+                    let end = (at + self.below(16)).min(bytes.len());
+                    let part = bytes[at..end].to_vec();
+                    bytes.splice(at..at, part);
+                }
+                _ => bytes.insert(
+                    at,
+                    [0, 1, 0x3f, 0x40, 0x7f, 0x80, 0xc0, 0xff][self.below(8)],
+                ),
+            }
+        }
+        bytes
+    }
 }

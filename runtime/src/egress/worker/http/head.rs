@@ -280,10 +280,8 @@ mod tests {
                 Err(Reason::NotHttp(_))
             ));
         }
-        let mut headers = HeaderMap::from_iter([(
-            TRANSFER_ENCODING,
-            HeaderValue::from_static("Chunked"),
-        )]);
+        let mut headers =
+            HeaderMap::from_iter([(TRANSFER_ENCODING, HeaderValue::from_static("Chunked"))]);
         assert_eq!(strip(&mut headers, false), Ok(()));
         assert!(headers.is_empty());
     }

@@ -28,8 +28,7 @@ impl Tasks {
 
     /// Waits until all have ended by themselves.
     pub(crate) async fn ended(&self) {
-        let mut tasks =
-            std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut tasks = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         while tasks.join_next().await.is_some() {}
     }
 }

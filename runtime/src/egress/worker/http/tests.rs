@@ -32,9 +32,10 @@ impl Bench {
     fn within(head_limit: Duration, dialect: Dialect) -> Self {
         let (client, theirs) = duplex(64 * 1024);
         let (server, ours) = duplex(64 * 1024);
-        let forwarding = tokio::spawn(async move {
-            forward_within(head_limit, dialect, &api(), theirs, ours).await
-        });
+        let forwarding =
+            tokio::spawn(
+                async move { forward_within(head_limit, dialect, &api(), theirs, ours).await },
+            );
         Self {
             client,
             server,
@@ -109,16 +110,31 @@ async fn requests_for_the_host_pass_one_after_the_other_without_what_is_for_one_
     assert!(answered.starts_with("HTTP/1.1 200 Fine\r\nX-Answer: 1\r\n"));
     assert!(!answered.to_lowercase().contains("keep-alive"));
 
-    bench.ask("HEAD / HTTP/1.1\r\nhost: api.example.com:80\r\n\r\n").await;
-    assert!(hear(&mut bench.server, END).await.starts_with("HEAD / HTTP/1.1"));
-    bench.answer("HTTP/1.1 304 Not Modified\r\nContent-Length: 77\r\n\r\n").await;
+    bench
+        .ask("HEAD / HTTP/1.1\r\nhost: api.example.com:80\r\n\r\n")
+        .await;
+    assert!(
+        hear(&mut bench.server, END)
+            .await
+            .starts_with("HEAD / HTTP/1.1")
+    );
+    bench
+        .answer("HTTP/1.1 304 Not Modified\r\nContent-Length: 77\r\n\r\n")
+        .await;
     assert!(hear(&mut bench.client, END).await.contains("304"));
-    bench.ask("GET / HTTP/1.0\r\nHost: api.example.com\r\n\r\n").await;
+    bench
+        .ask("GET / HTTP/1.0\r\nHost: api.example.com\r\n\r\n")
+        .await;
     hear(&mut bench.server, END).await;
-    bench.answer("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nend\r\n0\r\n\r\n").await;
+    bench
+        .answer("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nend\r\n0\r\n\r\n")
+        .await;
     let (outcome, _, last) = bench.end().await;
     assert_eq!(outcome, Ok(()));
-    assert!(last.ends_with("\r\n\r\nend"), "as HTTP/1.0 understands it: {last}");
+    assert!(
+        last.ends_with("\r\n\r\nend"),
+        "as HTTP/1.0 understands it: {last}"
+    );
 }
 
 #[tokio::test]
@@ -126,22 +142,53 @@ async fn a_request_for_another_host_reaches_nobody_and_ends_the_connection() {
     for (request, mismatch) in [
         ("GET / HTTP/1.1\r\nHost: other.example\r\n", "other.example"),
         ("GET / HTTP/1.1\r\nHost: example.com\r\n", "example.com"),
-        ("GET / HTTP/1.1\r\nHost: api.example.com:8080\r\n", "api.example.com:8080"),
-        ("GET / HTTP/1.1\r\nHost: api.example.com@other.example\r\n", "api.example.com@other.example"),
+        (
+            "GET / HTTP/1.1\r\nHost: api.example.com:8080\r\n",
+            "api.example.com:8080",
+        ),
+        (
+            "GET / HTTP/1.1\r\nHost: api.example.com@other.example\r\n",
+            "api.example.com@other.example",
+        ),
         ("GET / HTTP/1.1\r\nHost: \r\n", ""),
-        ("GET http://other.example/ HTTP/1.1\r\nHost: api.example.com\r\n", "other.example"),
-        ("GET http://other.example/ HTTP/1.1\r\nHost: other.example\r\n", "other.example"),
-        ("GET http://api.example.com/ HTTP/1.1\r\nHost: other.example\r\n", "other.example"),
-        ("GET http://u@api.example.com/ HTTP/1.1\r\nHost: api.example.com\r\n", "u@api.example.com"),
-        ("CONNECT other.example:443 HTTP/1.1\r\nHost: api.example.com\r\n", "CONNECT other.example:443"),
-        ("CONNECT api.example.com:80 HTTP/1.1\r\nHost: api.example.com\r\n", "CONNECT api.example.com:80"),
+        (
+            "GET http://other.example/ HTTP/1.1\r\nHost: api.example.com\r\n",
+            "other.example",
+        ),
+        (
+            "GET http://other.example/ HTTP/1.1\r\nHost: other.example\r\n",
+            "other.example",
+        ),
+        (
+            "GET http://api.example.com/ HTTP/1.1\r\nHost: other.example\r\n",
+            "other.example",
+        ),
+        (
+            "GET http://u@api.example.com/ HTTP/1.1\r\nHost: api.example.com\r\n",
+            "u@api.example.com",
+        ),
+        (
+            "CONNECT other.example:443 HTTP/1.1\r\nHost: api.example.com\r\n",
+            "CONNECT other.example:443",
+        ),
+        (
+            "CONNECT api.example.com:80 HTTP/1.1\r\nHost: api.example.com\r\n",
+            "CONNECT api.example.com:80",
+        ),
     ] {
         let mut bench = Bench::new(Dialect::One);
         bench.ask(&format!("{request}\r\n")).await;
         let (outcome, to_server, to_client) = bench.end().await;
-        assert_eq!(outcome, Err(Reason::HostMismatch(mismatch.to_owned())), "{request}");
+        assert_eq!(
+            outcome,
+            Err(Reason::HostMismatch(mismatch.to_owned())),
+            "{request}"
+        );
         assert_eq!(to_server, "", "{request}");
-        assert!(to_client.starts_with("HTTP/1.1 403 "), "{request}: {to_client}");
+        assert!(
+            to_client.starts_with("HTTP/1.1 403 "),
+            "{request}: {to_client}"
+        );
         assert!(to_client.contains("x-selu-refused: host-mismatch\r\n"));
     }
 }
@@ -152,34 +199,70 @@ async fn without_one_host_there_is_no_request() {
         ("GET / HTTP/1.1\r\nAccept: */*\r\n", "no-host"),
         ("GET / HTTP/1.0\r\n", "no-host"),
         ("GET http://api.example.com/ HTTP/1.1\r\n", "no-host"),
-        ("GET / HTTP/1.1\r\nHost: api.example.com\r\nHost: api.example.com\r\n", "not-http"),
-        ("GET / HTTP/1.1\r\nHost: api.example.com\r\nhost: other.example\r\n", "not-http"),
-        ("GET https://api.example.com/ HTTP/1.1\r\nHost: api.example.com\r\n", "not-http"),
+        (
+            "GET / HTTP/1.1\r\nHost: api.example.com\r\nHost: api.example.com\r\n",
+            "not-http",
+        ),
+        (
+            "GET / HTTP/1.1\r\nHost: api.example.com\r\nhost: other.example\r\n",
+            "not-http",
+        ),
+        (
+            "GET https://api.example.com/ HTTP/1.1\r\nHost: api.example.com\r\n",
+            "not-http",
+        ),
     ] {
         let mut bench = Bench::new(Dialect::One);
         bench.ask(&format!("{request}\r\n")).await;
         let (outcome, to_server, to_client) = bench.end().await;
         assert_eq!(outcome.unwrap_err().code(), reason, "{request}");
         assert_eq!(to_server, "", "{request}");
-        assert!(to_client.starts_with("HTTP/1.1 403 ") || to_client.starts_with("HTTP/1.0 403 "), "{to_client}");
+        assert!(
+            to_client.starts_with("HTTP/1.1 403 ") || to_client.starts_with("HTTP/1.0 403 "),
+            "{to_client}"
+        );
     }
 }
 
 #[tokio::test]
 async fn what_is_no_clean_head_is_refused_before_anything_passes() {
-    let long = format!("GET / HTTP/1.1\r\nHost: api.example.com\r\nX: {}\r\n", "x".repeat(HEAD_MAX));
-    let many = format!("GET / HTTP/1.1\r\nHost: api.example.com\r\n{}", "X: 1\r\n".repeat(200));
+    let long = format!(
+        "GET / HTTP/1.1\r\nHost: api.example.com\r\nX: {}\r\n",
+        "x".repeat(HEAD_MAX)
+    );
+    let many = format!(
+        "GET / HTTP/1.1\r\nHost: api.example.com\r\n{}",
+        "X: 1\r\n".repeat(200)
+    );
     for (request, status) in [
-        ("GET / HTTP/1.1\r\nHost: other.example\r\n api.example.com\r\n", "400"),
+        (
+            "GET / HTTP/1.1\r\nHost: other.example\r\n api.example.com\r\n",
+            "400",
+        ),
         ("GET / HTTP/1.1\r\nHost : api.example.com\r\n", "400"),
         ("GET / HTTP/1.1\r\n Host: api.example.com\r\n", "400"),
-        ("GET / HTTP/1.1\r\nHost: api.example.com\r\nX: a\0b\r\n", "400"),
+        (
+            "GET / HTTP/1.1\r\nHost: api.example.com\r\nX: a\0b\r\n",
+            "400",
+        ),
         ("GET /\0 HTTP/1.1\r\nHost: api.example.com\r\n", "400"),
         ("GET  / HTTP/1.1\r\nHost: api.example.com\r\n", "400"),
-        ("GET / HTTP/1.1\r\nHost: api.example.com\r\nContent-Length: 3\r\nContent-Length: 4\r\n", "400"),
-        ("GET / HTTP/1.1\r\nHost: api.example.com\r\nContent-Length: +3\r\n", "400"),
-        ("GET / HTTP/1.1\r\nHost: api.example.com\r\nTransfer-Encoding: chunked, identity\r\n", "400"),
-        ("GET / HTTP/1.0\r\nHost: api.example.com\r\nTransfer-Encoding: chunked\r\n", "400"),
+        (
+            "GET / HTTP/1.1\r\nHost: api.example.com\r\nContent-Length: 3\r\nContent-Length: 4\r\n",
+            "400",
+        ),
+        (
+            "GET / HTTP/1.1\r\nHost: api.example.com\r\nContent-Length: +3\r\n",
+            "400",
+        ),
+        (
+            "GET / HTTP/1.1\r\nHost: api.example.com\r\nTransfer-Encoding: chunked, identity\r\n",
+            "400",
+        ),
+        (
+            "GET / HTTP/1.0\r\nHost: api.example.com\r\nTransfer-Encoding: chunked\r\n",
+            "400",
+        ),
         (long.as_str(), "431"),
         (many.as_str(), "431"),
     ] {
@@ -189,7 +272,10 @@ async fn what_is_no_clean_head_is_refused_before_anything_passes() {
         let shown: String = request.chars().take(90).collect();
         assert_eq!(outcome.unwrap_err().code(), "not-http", "{shown}");
         assert_eq!(to_server, "", "{shown}");
-        assert!(to_client.contains(&format!(" {status} ")), "{shown}: {to_client}");
+        assert!(
+            to_client.contains(&format!(" {status} ")),
+            "{shown}: {to_client}"
+        );
     }
 }
 
@@ -203,9 +289,14 @@ async fn a_second_request_sent_along_is_judged_by_itself() {
         )
         .await;
     assert!(hear(&mut bench.server, END).await.starts_with("GET /1 "));
-    bench.answer("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\none").await;
+    bench
+        .answer("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\none")
+        .await;
     let (outcome, to_server, to_client) = bench.end().await;
-    assert_eq!(outcome, Err(Reason::HostMismatch("other.example".to_owned())));
+    assert_eq!(
+        outcome,
+        Err(Reason::HostMismatch("other.example".to_owned()))
+    );
     assert_eq!(to_server, "");
     assert!(to_client.contains("\r\n\r\none"));
     assert!(to_client.contains("HTTP/1.1 403 "));
@@ -220,13 +311,17 @@ async fn a_body_that_two_readers_would_measure_differently_has_one_length_afterw
     ] {
         let mut bench = Bench::new(Dialect::One);
         bench
-            .ask(&format!("POST / HTTP/1.1\r\nHost: api.example.com\r\n{lengths}\r\n\r\n0\r\n\r\n{hidden}"))
+            .ask(&format!(
+                "POST / HTTP/1.1\r\nHost: api.example.com\r\n{lengths}\r\n\r\n0\r\n\r\n{hidden}"
+            ))
             .await;
         let head = hear(&mut bench.server, END).await.to_lowercase();
         assert!(!head.contains("content-length"), "{head}");
         assert!(head.contains("transfer-encoding: chunked"), "{head}");
         assert_eq!(hear(&mut bench.server, END).await, "0\r\n\r\n");
-        bench.answer("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
+        bench
+            .answer("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+            .await;
         // Whatever came after it is not taken for a request: the connection ends.
         let (_, to_server, to_client) = bench.end().await;
         assert_eq!(to_server, "", "{lengths}");
@@ -240,18 +335,14 @@ async fn requests_inside_of_a_body_stay_a_body() {
     let mut bench = Bench::new(Dialect::One);
     bench
         .ask(&format!(
-            "POST / HTTP/1.1\r\nHost: api.example.com\r\nTransfer-Encoding: chunked\r\n\r\n{:x};ext=\"\r\n\r\n",
+            "POST / HTTP/1.1\r\nHost: api.example.com\r\nTransfer-Encoding: chunked\r\n\r\n000{:x};ext=\"a\"\r\n{inner}\r\n0\r\n\r\n",
             inner.len()
         ))
         .await;
-    let (outcome, to_server, _) = {
-        bench.ask(inner).await;
-        bench.client.shutdown().await.unwrap();
-        bench.end().await
-    };
-    // A line end inside of a chunk's extension is where readers differ: it is refused.
-    assert_eq!(outcome, Ok(()));
-    assert!(!to_server.contains("/inner"), "{to_server}");
+    hear(&mut bench.server, END).await;
+    // Extensions and leading zeros, which readers differ on, are gone.
+    let seen = hear(&mut bench.server, "\r\n0\r\n\r\n").await;
+    assert_eq!(seen, format!("{:X}\r\n{inner}\r\n0\r\n\r\n", inner.len()));
 
     let mut bench = Bench::new(Dialect::One);
     bench
@@ -273,7 +364,9 @@ async fn a_head_that_does_not_end_is_not_waited_for_but_an_idle_client_is_no_off
     assert_eq!(to_server, "");
 
     let mut bench = Bench::within(Duration::from_millis(50), Dialect::One);
-    bench.ask("GET / HTTP/1.1\r\nHost: api.example.com\r\n\r\n").await;
+    bench
+        .ask("GET / HTTP/1.1\r\nHost: api.example.com\r\n\r\n")
+        .await;
     hear(&mut bench.server, END).await;
     bench.answer("HTTP/1.1 204 No Content\r\n\r\n").await;
     hear(&mut bench.client, END).await;
@@ -299,7 +392,9 @@ async fn bodies_pass_as_they_come_in_both_directions() {
         .ask("POST / HTTP/1.1\r\nHost: api.example.com\r\nContent-Length: 2097152\r\n\r\nfirst")
         .await;
     hear(&mut bench.server, "first").await;
-    bench.answer("HTTP/1.1 200 OK\r\nContent-Length: 2097152\r\n\r\nearly").await;
+    bench
+        .answer("HTTP/1.1 200 OK\r\nContent-Length: 2097152\r\n\r\nearly")
+        .await;
     hear(&mut bench.client, "early").await;
     let Bench {
         client,
@@ -336,7 +431,11 @@ async fn a_web_socket_becomes_a_tunnel_and_any_other_upgrade_does_not() {
     bench
         .answer("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n\u{1}server")
         .await;
-    assert!(hear(&mut bench.client, "\u{1}server").await.starts_with("HTTP/1.1 101 "));
+    assert!(
+        hear(&mut bench.client, "\u{1}server")
+            .await
+            .starts_with("HTTP/1.1 101 ")
+    );
     bench.ask("\u{2}client").await;
     hear(&mut bench.server, "\u{2}client").await;
     bench.client.shutdown().await.unwrap();
@@ -348,7 +447,9 @@ async fn a_web_socket_becomes_a_tunnel_and_any_other_upgrade_does_not() {
     let asked = hear(&mut bench.server, END).await.to_lowercase();
     assert!(!asked.contains("upgrade"), "{asked}");
     bench
-        .answer("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\nPRI")
+        .answer(
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\nPRI",
+        )
         .await;
     let (_, _, to_client) = bench.end().await;
     assert_eq!(to_client, "", "nobody asked for that");
@@ -357,7 +458,9 @@ async fn a_web_socket_becomes_a_tunnel_and_any_other_upgrade_does_not() {
 #[tokio::test]
 async fn a_server_that_ends_an_idle_connection_ends_the_clients() {
     let mut bench = Bench::new(Dialect::One);
-    bench.ask("GET / HTTP/1.1\r\nHost: api.example.com\r\n\r\n").await;
+    bench
+        .ask("GET / HTTP/1.1\r\nHost: api.example.com\r\n\r\n")
+        .await;
     hear(&mut bench.server, END).await;
     bench.answer("HTTP/1.1 204 No Content\r\n\r\n").await;
     hear(&mut bench.client, END).await;
@@ -368,9 +471,13 @@ async fn a_server_that_ends_an_idle_connection_ends_the_clients() {
 #[tokio::test]
 async fn dropping_the_forwarding_cuts_both_sides_in_the_middle_of_a_body() {
     let mut bench = Bench::new(Dialect::One);
-    bench.ask("GET / HTTP/1.1\r\nHost: api.example.com\r\n\r\n").await;
+    bench
+        .ask("GET / HTTP/1.1\r\nHost: api.example.com\r\n\r\n")
+        .await;
     hear(&mut bench.server, END).await;
-    bench.answer("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf").await;
+    bench
+        .answer("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf")
+        .await;
     hear(&mut bench.client, "half").await;
     bench.forwarding.abort();
     let (mut to_client, mut to_server) = (Vec::new(), Vec::new());
@@ -405,9 +512,10 @@ async fn each_stream_of_http2_is_for_the_host_or_ends_the_connection() {
     serve_two(server);
     let forwarding = tokio::spawn(async move { forward(Dialect::Two, &api(), theirs, ours).await });
     let tasks = Tasks::default();
-    let (mut sender, connection) = hyper::client::conn::http2::handshake(tasks.clone(), TokioIo::new(client))
-        .await
-        .unwrap();
+    let (mut sender, connection) =
+        hyper::client::conn::http2::handshake(tasks.clone(), TokioIo::new(client))
+            .await
+            .unwrap();
     let driver = tokio::spawn(connection);
     let get = |uri: &str| {
         Request::builder()
@@ -417,16 +525,36 @@ async fn each_stream_of_http2_is_for_the_host_or_ends_the_connection() {
             .unwrap()
     };
     for _ in 0..3 {
-        let response = sender.send_request(get("http://api.example.com/a?b")).await.unwrap();
+        let response = sender
+            .send_request(get("http://api.example.com/a?b"))
+            .await
+            .unwrap();
         assert_eq!(response.status(), StatusCode::OK);
         let body = response.into_body().collect().await.unwrap().to_bytes();
         assert_eq!(body, "GET http://api.example.com/a?b");
     }
-    let response = sender.send_request(get("http://other.example/")).await.unwrap();
+    let response = sender
+        .send_request(get("http://other.example/"))
+        .await
+        .unwrap();
     assert_eq!(response.status(), StatusCode::FORBIDDEN);
-    let outcome = tokio::time::timeout(PATIENCE, forwarding).await.unwrap().unwrap();
-    assert_eq!(outcome, Err(Reason::HostMismatch("other.example".to_owned())));
+    let outcome = tokio::time::timeout(PATIENCE, forwarding)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(
+        outcome,
+        Err(Reason::HostMismatch("other.example".to_owned()))
+    );
     // The connection is over for the client too.
-    let _ = tokio::time::timeout(PATIENCE, driver).await.unwrap().unwrap();
-    assert!(sender.send_request(get("http://api.example.com/")).await.is_err());
+    let _ = tokio::time::timeout(PATIENCE, driver)
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(
+        sender
+            .send_request(get("http://api.example.com/"))
+            .await
+            .is_err()
+    );
 }

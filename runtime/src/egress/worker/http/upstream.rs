@@ -1,15 +1,16 @@
 //! One connection to a server, and requests on it.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
 
 use http_body_util::Either;
 use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
+use hyper::upgrade::OnUpgrade;
 use hyper::{Request, Response, StatusCode, Uri, Version};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{Mutex, watch};
+use tokio::sync::{Mutex, oneshot, watch};
 
 use super::tasks::Tasks;
 use super::{BODY_BUFFER, Body, Broken, HEAD_MAX, STREAMS, head, refusal};
@@ -19,8 +20,7 @@ use super::{BODY_BUFFER, Body, Broken, HEAD_MAX, STREAMS, head, refusal};
 pub(crate) struct Upstream {
     sender: Sender,
     open: watch::Receiver<()>,
-    tasks: Tasks,
-    tunnel: Arc<AtomicBool>,
+    tunnel: Tunnel,
 }
 
 #[derive(Debug)]
@@ -31,9 +31,22 @@ enum Sender {
     Two(http2::SendRequest<Incoming>),
 }
 
+/// What the connection becomes after its last request, if anything.
+#[derive(Debug, Default)]
+struct Tunnel {
+    /// It may become one, or is one.
+    likely: Arc<AtomicBool>,
+    /// Tells the connection's task which ends belong together.
+    ends: std::sync::Mutex<Option<oneshot::Sender<(OnUpgrade, OnUpgrade)>>>,
+}
+
 impl Upstream {
-    /// Speaks HTTP/1.1 on a connection.
-    pub(crate) async fn one<U>(upstream: U, tasks: &Tasks) -> hyper::Result<Self>
+    /// Speaks HTTP/1.1 on a connection, until it ends or `until` does.
+    pub(crate) async fn one<U>(
+        upstream: U,
+        tasks: &Tasks,
+        until: impl Future<Output = ()> + Send + 'static,
+    ) -> hyper::Result<Self>
     where
         U: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -44,12 +57,36 @@ impl Upstream {
             .handshake(TokioIo::new(upstream))
             .await?;
         let (ended, open) = watch::channel(());
-        tasks.spawn(async move {
+        let (ends, tunnel_of) = oneshot::channel();
+        let likely = Arc::new(AtomicBool::new(false));
+        let tunnel = Tunnel {
+            likely: Arc::clone(&likely),
+            ends: std::sync::Mutex::new(Some(ends)),
+        };
+        let driven = async move {
             // Why it ended, the request that was on its way is told.
             let _ = connection.with_upgrades().await;
             drop(ended);
+            if likely.load(Ordering::SeqCst)
+                && let Ok((client, server)) = tunnel_of.await
+                && let (Ok(client), Ok(server)) = tokio::join!(client, server)
+            {
+                let (mut client, mut server) = (TokioIo::new(client), TokioIo::new(server));
+                // Whichever side breaks it off: it is over.
+                let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
+            }
+        };
+        tasks.spawn(async move {
+            tokio::select! {
+                () = until => {}
+                () = driven => {}
+            }
         });
-        Ok(Self::new(Sender::One(Mutex::new(sender)), open, tasks))
+        Ok(Self {
+            sender: Sender::One(Mutex::new(sender)),
+            open,
+            tunnel,
+        })
     }
 
     /// Speaks HTTP/2 on a connection.
@@ -71,22 +108,17 @@ impl Upstream {
             let _ = connection.await;
             drop(ended);
         });
-        Ok(Self::new(Sender::Two(sender), open, tasks))
-    }
-
-    fn new(sender: Sender, open: watch::Receiver<()>, tasks: &Tasks) -> Self {
-        Self {
-            sender,
+        Ok(Self {
+            sender: Sender::Two(sender),
             open,
-            tasks: tasks.clone(),
-            tunnel: Arc::default(),
-        }
+            tunnel: Tunnel::default(),
+        })
     }
 
     /// When the server has ended the connection. Never, once it has become a tunnel.
     pub(crate) fn ended(&self) -> impl Future<Output = ()> + Send + 'static {
         let mut open = self.open.clone();
-        let tunnel = Arc::clone(&self.tunnel);
+        let tunnel = Arc::clone(&self.tunnel.likely);
         async move {
             while open.changed().await.is_ok() {}
             if tunnel.load(Ordering::SeqCst) {
@@ -97,7 +129,7 @@ impl Upstream {
 
     /// Whether it carries something else than requests by now.
     pub(crate) fn has_tunnel(&self) -> bool {
-        self.tunnel.load(Ordering::SeqCst)
+        self.tunnel.likely.load(Ordering::SeqCst)
     }
 
     /// Whether another request can be sent on it.
@@ -126,26 +158,24 @@ impl Upstream {
                 *request.version_mut() = Version::HTTP_11;
                 *request.uri_mut() = origin_form(request.uri());
                 // Before it can have happened: the task that drives the connection ends with it.
-                self.tunnel.store(upgrade, Ordering::SeqCst);
+                self.tunnel.likely.store(upgrade, Ordering::SeqCst);
                 let mut sender = sender.lock().await;
                 sender.ready().await.map_err(Broken::other)?;
                 let mut response = sender.send_request(request).await.map_err(Broken::other)?;
                 let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
-                self.tunnel.store(switches, Ordering::SeqCst);
+                self.tunnel.likely.store(switches, Ordering::SeqCst);
                 if switches {
                     let to_web_socket = head::upgrades_to_web_socket(response.headers());
                     let Some(client) = client.filter(|_| to_web_socket) else {
-                        return Err(Broken::other("the server switched to a protocol that nobody asked for"));
+                        return Err(Broken::other(
+                            "the server switched to a protocol that nobody asked for",
+                        ));
                     };
-                    let server = hyper::upgrade::on(&mut response);
-                    self.tasks.spawn(async move {
-                        if let (Ok(client), Ok(server)) = tokio::join!(client, server) {
-                            let (mut client, mut server) =
-                                (TokioIo::new(client), TokioIo::new(server));
-                            // Whichever side breaks it off: it is over.
-                            let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
-                        }
-                    });
+                    let ends = self.tunnel.ends.lock();
+                    if let Some(ends) = ends.unwrap_or_else(PoisonError::into_inner).take() {
+                        // A task that has ended meanwhile needs them no more.
+                        let _ = ends.send((client, hyper::upgrade::on(&mut response)));
+                    }
                 }
                 response
             }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::egress::worker::testing::{hello, pair};
+use crate::egress::worker::testing::{Mutator, hello, pair};
 use tokio::io::AsyncWriteExt;
 
 fn clear(bytes: &[u8]) -> Option<Opening> {
@@ -28,10 +28,17 @@ fn fragmented(hello: &[u8], size: usize) -> Vec<u8> {
 fn a_tls_hello_tells_its_name_also_over_many_records() {
     let whole = hello(Some("api.example.com"));
     assert_eq!(clear(&whole), tls("api.example.com"));
-    assert_eq!(clear(&hello(Some("API.Example.com"))), tls("api.example.com"));
+    assert_eq!(
+        clear(&hello(Some("API.Example.com"))),
+        tls("api.example.com")
+    );
     assert_eq!(clear(&hello(None)), Some(Opening::Tls(None)));
     for size in [1, 2, 3, 50] {
-        assert_eq!(clear(&fragmented(&whole, size)), tls("api.example.com"), "{size}");
+        assert_eq!(
+            clear(&fragmented(&whole, size)),
+            tls("api.example.com"),
+            "{size}"
+        );
     }
     for end in 1..whole.len() {
         assert_eq!(clear(&whole[..end]), None, "{end} bytes");
@@ -59,7 +66,10 @@ fn a_hello_that_cannot_be_read_is_refused() {
     ];
     for bytes in refused {
         let refused = guess(&bytes, &mut 0);
-        assert!(matches!(refused, Err(Reason::NotTls(_))), "{bytes:?}: {refused:?}");
+        assert!(
+            matches!(refused, Err(Reason::NotTls(_))),
+            "{bytes:?}: {refused:?}"
+        );
     }
 }
 
@@ -88,8 +98,16 @@ fn http_is_recognised_in_every_form_that_some_server_reads() {
 #[test]
 fn a_line_that_may_become_http_is_waited_for() {
     for line in [
-        "G", "GET", "GET ", "GET /", "GET / HTTP/1", "GET / HTTP/1.1", "\r\n", "\n\r\nPO",
-        "PRI * HTTP/2.0\r\n\r\nSM", "PRI * HTTP/2.0\r\n",
+        "G",
+        "GET",
+        "GET ",
+        "GET /",
+        "GET / HTTP/1",
+        "GET / HTTP/1.1",
+        "\r\n",
+        "\n\r\nPO",
+        "PRI * HTTP/2.0\r\n\r\nSM",
+        "PRI * HTTP/2.0\r\n",
     ] {
         assert_eq!(clear(line.as_bytes()), None, "{line:?}");
     }
@@ -134,9 +152,10 @@ async fn what_ends_before_it_is_clear_is_refused() {
 #[tokio::test]
 async fn a_begin_without_an_end_is_refused_within_the_bound() {
     // Records of one byte: a hello that would need far more than is held.
-    let flood = [0x16, 3, 1, 0, 1, 1].iter().copied().chain(
-        [0x16, 3, 1, 0, 1, 0].into_iter().cycle().take(12),
-    );
+    let flood = [0x16, 3, 1, 0, 1, 1]
+        .iter()
+        .copied()
+        .chain([0x16, 3, 1, 0, 1, 0].into_iter().cycle().take(12));
     let mut bytes: Vec<u8> = flood.collect();
     bytes[5] = 1;
     bytes[11] = 1; // a handshake message of 65536 bytes
@@ -149,7 +168,10 @@ async fn a_begin_without_an_end_is_refused_within_the_bound() {
     });
     let mut read = BytesMut::new();
     let stop = sniff(&far, &mut read).await;
-    assert!(matches!(stop, Err(Stop::Refused(Reason::NotTls(_)))), "{stop:?}");
+    assert!(
+        matches!(stop, Err(Stop::Refused(Reason::NotTls(_)))),
+        "{stop:?}"
+    );
     assert!(read.len() <= BUFFER + 4096, "{} bytes held", read.len());
     drop(far);
     writer.await.unwrap();
@@ -160,5 +182,27 @@ async fn a_begin_that_stays_unclear_is_refused_in_time() {
     let (mut near, far) = pair().await;
     near.write_all(b"GET / ").await.unwrap();
     let stop = sniff_within(Duration::from_millis(20), &far, &mut BytesMut::new()).await;
-    assert!(matches!(stop, Err(Stop::Refused(Reason::TooSlow))), "{stop:?}");
+    assert!(
+        matches!(stop, Err(Stop::Refused(Reason::TooSlow))),
+        "{stop:?}"
+    );
+}
+
+#[test]
+fn damaged_begins_neither_panic_nor_forge_a_name() {
+    let seeds = [
+        hello(Some("api.example.com")),
+        fragmented(&hello(Some("api.example.com")), 7),
+        b"GET / HTTP/1.1\r\nHost: api.example.com\r\n\r\n".to_vec(),
+        PREFACE.to_vec(),
+    ];
+    let mut mutator = Mutator::new(2);
+    for _ in 0..20_000 {
+        let bytes = mutator.mutate(&seeds);
+        if let Ok(Guess::Clear(Opening::Tls(Some(name)))) = guess(&bytes, &mut 0) {
+            let written = bytes.iter().filter(|b| b.is_ascii_alphanumeric()).count();
+            assert!(name.len() <= 253 && written > 0, "{name}");
+            assert_eq!(name, name.to_ascii_lowercase());
+        }
+    }
 }
