@@ -83,6 +83,15 @@ impl Entry {
         self == other || other.wider().contains(self)
     }
 
+    /// Whether it allows names of more than one owner: a wildcard over a public suffix, or over the domain of a host for
+    /// many (N5).
+    pub fn has_many_owners(&self) -> bool {
+        match &self.host {
+            Host::Below(apex) => !matches!(Suffix::of(apex), Suffix::None),
+            Host::Name(_) | Host::Address(_) => false,
+        }
+    }
+
     /// Every other entry that would cover this one.
     pub(super) fn wider(&self) -> Vec<Self> {
         let mut hosts = vec![self.host.clone()];

@@ -2,7 +2,10 @@
 
 use camino::Utf8PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use selu_compiler::model::InstanceKey;
 use selu_runtime::apply::DEFAULT_TIMEOUT;
+
+use crate::cmd::egress::{Since, parse_instance};
 
 /// Compiles a directory of agents into a plan, applies it to a container engine, and locks what it found.
 #[derive(Debug, Parser)]
@@ -61,6 +64,8 @@ pub(crate) enum Command {
     Lock(LockArgs),
     /// Whether everything runs as planned
     Status(Directory),
+    /// What containers reached, and what they were refused
+    Egress(EgressArgs),
     /// Remove what this project owns on the engine
     Destroy(DestroyArgs),
     /// What a model would be offered
@@ -167,6 +172,27 @@ pub(crate) struct DestroyArgs {
     /// Remove volumes and the data in them, too
     #[arg(long)]
     pub(crate) volumes: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EgressArgs {
+    #[command(flatten)]
+    pub(crate) directory: Directory,
+    /// Go on with what happens, until interrupted; with --format json, one line of JSON for each event
+    #[arg(long, short, conflicts_with_all = ["live", "suggest"])]
+    pub(crate) follow: bool,
+    /// Only the last while, such as 90s, 15m, 2h or 7d
+    #[arg(long, value_name = "TIME", conflicts_with = "live")]
+    pub(crate) since: Option<Since>,
+    /// Only this instance
+    #[arg(long, value_name = "AGENT/CAPABILITY", value_parser = parse_instance)]
+    pub(crate) instance: Option<InstanceKey>,
+    /// Only connections that are open now
+    #[arg(long)]
+    pub(crate) live: bool,
+    /// The smallest `network` block that allows what this instance tried
+    #[arg(long, value_name = "AGENT/CAPABILITY", value_parser = parse_instance, conflicts_with_all = ["instance", "live"])]
+    pub(crate) suggest: Option<InstanceKey>,
 }
 
 #[derive(Debug, Args)]

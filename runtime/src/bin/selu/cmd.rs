@@ -4,6 +4,7 @@ pub(crate) mod apply;
 pub(crate) mod build;
 pub(crate) mod check;
 pub(crate) mod destroy;
+pub(crate) mod egress;
 pub(crate) mod explain;
 pub(crate) mod lock;
 pub(crate) mod plan;

@@ -100,6 +100,14 @@ impl Printer {
         }
     }
 
+    /// One of many JSON documents, on a line of its own; nothing if standard output is to be text.
+    pub(crate) fn json_line(&self, value: &Value) {
+        if self.is_json() {
+            self.answered.store(true, Ordering::SeqCst);
+            self.write_out(&format!("{value}\n"));
+        }
+    }
+
     /// Leaves an empty terminal; does nothing in a pipe.
     pub(crate) fn clear_screen(&self) {
         if io::stdout().is_terminal() {

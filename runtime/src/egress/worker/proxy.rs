@@ -64,6 +64,10 @@ pub(super) async fn converse(context: Arc<NetworkContext>, client: TcpStream) {
             passage.carry(parts.io.into_inner(), parts.read_buf).await;
         }
     }
+    let kept = proxy.upstream.lock().await.take();
+    if kept.is_some_and(|(_, upstream)| upstream.has_tunnel()) {
+        proxy.tasks.ended().await;
+    }
 }
 
 struct Proxy {
@@ -237,3 +241,6 @@ fn record(context: &NetworkContext, target: Option<&Target>, reason: &Reason) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -20,7 +20,7 @@ use super::limits::{ALL_CONNECTIONS, Limits};
 use super::reach::Reach;
 use super::rules::{Reason, Rules};
 use super::{GoingBy, NetworkContext};
-use crate::egress::record::{Ask, Line, Recorder, copy};
+use crate::egress::record::{Ask, Line, Recorder, Told, copy};
 
 /// A made-up outside: what names resolve to, and where connections to an address really go.
 #[derive(Default)]
@@ -138,8 +138,10 @@ impl Lab {
             let text = String::from_utf8(out).unwrap();
             let lines: Vec<Line> = text
                 .lines()
-                .skip(1)
-                .map(|line| serde_json::from_str(line).unwrap())
+                .filter_map(|line| match serde_json::from_str(line).unwrap() {
+                    Told::Line(line) => Some(line),
+                    Told::Head(_) => None,
+                })
                 .collect();
             if enough(&lines) {
                 return lines;

@@ -1,5 +1,3 @@
-use std::sync::Arc;
-
 use hyper::Method;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::task::JoinHandle;
