@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 pub use merge::{DiscoveryOutcome, FieldChange, Merged, ToolChange, ToolChangeKind};
 pub use read::LockError;
-pub use stale::{Stale, stale};
+pub use stale::{Stale, differences, stale};
 pub use values::{ValueChange, value_changes};
 
 use crate::model::{

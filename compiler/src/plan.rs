@@ -5,12 +5,14 @@
 
 pub mod hash;
 pub mod names;
+pub mod saved;
 pub mod spec;
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 use ipnet::Ipv4Net;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
@@ -21,8 +23,7 @@ use crate::model::{
 pub const FORMAT_VERSION: &str = "1.0";
 
 /// What should exist.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
     /// [`FORMAT_VERSION`].
     pub format_version: String,
@@ -37,8 +38,7 @@ pub struct Plan {
 }
 
 /// What is planned of an agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedAgent {
     /// Where it is written.
     pub origin: Origin,
@@ -51,8 +51,7 @@ pub struct PlannedAgent {
 }
 
 /// What is planned of an instance.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedInstance {
     /// Where its manifest's id is written.
     pub origin: Origin,
@@ -85,8 +84,7 @@ pub struct PlannedInstance {
 }
 
 /// A tool with its policy and where the policy came from.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedTool {
     /// What the model reads.
     pub description: String,
@@ -103,7 +101,7 @@ pub struct PlannedTool {
 }
 
 /// Where a policy came from (D3, T1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PolicyOrigin {
     /// `[policy]` in selu.toml.
@@ -117,8 +115,7 @@ pub enum PolicyOrigin {
 }
 
 /// An image by what cannot move (I3).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedImage {
     /// As the manifest has it.
     pub written: String,
@@ -138,7 +135,9 @@ pub struct PlannedImage {
 }
 
 /// Where an image comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum ImageKind {
     /// Pinned to a registry's index digest.
@@ -150,8 +149,7 @@ pub enum ImageKind {
 }
 
 /// One container with the network and the volumes that are its own (S2, X3).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedContainer {
     /// Counts up with each replacement; part of the names of container and network.
     pub generation: u64,
@@ -193,12 +191,12 @@ impl PlannedContainer {
 /// assigned by the engine's choice: bridge, capability and gateway have the first three addresses, and what the engine
 /// may hand out by itself, to a container that someone else attaches, is confined to
 /// [`PlannedNetwork::dynamic_range`], so that it can never take the gateway's address while the gateway is down (S9).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedNetwork {
     /// Equal to the container's name.
     pub name: String,
     /// Cut from the configured range; the size follows the rules (S9).
+    #[schemars(with = "String")]
     pub subnet: Ipv4Net,
     /// Whether it leads outside, through the host's own address translation: the gateway's own network where a rule opens
     /// anything, and no other. All others are internal, without an address of the host.
@@ -243,8 +241,7 @@ impl PlannedNetwork {
 }
 
 /// A volume that holds data: never removed without being asked for by name (product.md 15).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedVolume {
     /// `selu_` and 32 hex digits, a hash of project, instance, user, session and path (X3).
     pub name: String,
@@ -253,8 +250,7 @@ pub struct PlannedVolume {
 }
 
 /// The gateway of a project: one container, attached to every container's network.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedGateway {
     /// `selu_<project>_gateway`.
     pub name: String,
@@ -271,6 +267,7 @@ pub struct PlannedGateway {
     /// As for an instance.
     pub spec_hash: String,
     /// What networks are cut from: no rule ever reaches into it (N8).
+    #[schemars(with = "String")]
     pub range: Ipv4Net,
     /// What it may carry, per network. Acknowledged before a container starts (S8).
     pub policy: BTreeMap<String, GatewayRule>,
@@ -295,12 +292,13 @@ impl PlannedGateway {
 }
 
 /// What the gateway may do in one container's network.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GatewayRule {
     /// Whose network it is.
     pub instance: InstanceKey,
     /// The network's subnet, by which the gateway finds its device.
+    #[schemars(with = "String")]
     pub subnet: Ipv4Net,
     /// Where calls go, port 50051.
     pub capability: Ipv4Addr,
@@ -326,8 +324,7 @@ impl GatewayRule {
 ///
 /// The engine adapter turns it into a create call, and reads the same type back from an inspect answer: comparing the
 /// two finds drift in what we set, and nothing else. Fields are compared by destructuring (house rule 7).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ContainerSpec {
     /// `repository@sha256:…` or an image id.
     pub image: String,
@@ -396,6 +393,9 @@ pub mod label {
     /// The rules that a container runs under and that its settings cannot show, as canonical JSON
     /// ([`super::hash::RunRules`]): it lets a plan name old values. Only [`SPEC`] decides.
     pub const RULES: &str = "dev.selu.rules";
+    /// The limits that a resident was made with, as canonical JSON ([`super::hash::MadeLimits`]): an engine changes limits
+    /// in place and no label, so [`SPEC`] alone could not be judged afterwards.
+    pub const LIMITS: &str = "dev.selu.limits";
     /// What all of them begin with.
     pub const PREFIX: &str = "dev.selu.";
     /// On an image that `selu build` made: the hash of its folder. The only one of ours that an image may bear (W6).

@@ -4,11 +4,14 @@
 //! no resident: no address, no generation, no image that only the world knows.
 
 mod image;
+mod pulled;
 mod resident;
 mod subnets;
 mod tools;
 
 use std::collections::{BTreeMap, BTreeSet};
+
+pub use pulled::pulled;
 
 use crate::diag::codes::plan as code;
 use crate::diag::{Diagnostic, Place, Severity};

@@ -10,6 +10,7 @@
 
 mod control;
 mod devices;
+mod host;
 mod netlink;
 mod parent;
 mod pipe;

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures_util::Stream;
 use selu_compiler::model::ImageReference;
 use selu_compiler::observed::{ImageFacts, Observed, ObservedContainer};
 use selu_compiler::plan::{ContainerSpec, PlannedNetwork};
@@ -120,7 +121,33 @@ pub trait EngineView: Send + Sync {
     /// The last lines of a container's log, standard output and error together; a sentence in brackets where the engine
     /// cannot give them (F13).
     async fn logs(&self, name: &str, lines: u32) -> EngineResult<String>;
+
+    /// A container's log, piece by piece, and what is added to it if that is asked for.
+    async fn log_stream(&self, name: &str, range: LogRange) -> EngineResult<LogStream>;
 }
+
+/// Which part of a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LogRange {
+    /// Not what is older, in seconds since 1970.
+    pub since: Option<u64>,
+    /// The last lines only.
+    pub tail: Option<u32>,
+    /// Also what comes, until the container ends.
+    pub follow: bool,
+}
+
+/// Where a container wrote something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LogSource {
+    /// Its standard output.
+    Out,
+    /// Its standard error.
+    Error,
+}
+
+/// Pieces of a log, which need not be whole lines.
+pub type LogStream = Pin<Box<dyn Stream<Item = EngineResult<(LogSource, Bytes)>> + Send>>;
 
 /// Acting.
 #[async_trait]

@@ -2,6 +2,7 @@
 //!
 //! The plan says what the gateway is; this module makes it so, and may be called again at any point (product.md 13).
 
+mod host;
 mod image;
 mod log;
 mod pipe;
@@ -20,6 +21,7 @@ use crate::egress::record::LOG_FOLDER;
 use crate::egress::{POLICY_FOLDER, RUN_USER};
 use crate::engine::{Engine, EngineError, Labels, Pipe};
 
+pub use host::host_addresses;
 pub use image::{ImageError, image_archive, image_archive_of};
 pub use log::{EgressLog, egress_log};
 #[cfg(test)]
@@ -173,11 +175,14 @@ pub async fn ensure(
         .networks
         .get(&planned.network.name)
         .is_some_and(|network| {
+            let labelled = labels(project)
+                .iter()
+                .all(|(name, value)| network.labels.get(name) == Some(value));
             let as_planned = match planned.network.outside {
                 true => network.outside,
                 false => network.closed,
             };
-            as_planned && network.subnet == Some(planned.network.subnet)
+            as_planned && labelled && network.is_laid_out_as(&planned.network)
         });
     let container = observed.containers.get(&planned.name);
     let container_right =

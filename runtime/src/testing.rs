@@ -67,7 +67,7 @@ pub(crate) fn project(agents: Vec<(&str, Vec<Capability>)>) -> Project {
             prompts: BTreeMap::new(),
             capabilities: capabilities
                 .into_iter()
-                .map(|one| (one.id.clone(), one))
+                .map(|one| (one.id.clone(), one.into()))
                 .collect(),
         };
         (id.to_owned(), agent)

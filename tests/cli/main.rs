@@ -8,7 +8,9 @@
 mod check;
 mod engine_down;
 mod field;
+mod field_locks;
 mod hostile;
+mod plans;
 mod project;
 mod secrets;
 mod usage;

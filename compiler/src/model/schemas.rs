@@ -11,9 +11,18 @@ use super::agent::RawAgent;
 use super::capability::RawCapability;
 use super::locale::RawLocale;
 use super::settings::RawSettings;
+use crate::plan::saved::{PlanDocument, SavedPlan};
 
 /// Names that [`schema`] knows.
-pub const NAMES: [&str; 5] = ["agent", "diagnostics", "locale", "manifest", "settings"];
+pub const NAMES: [&str; 7] = [
+    "agent",
+    "diagnostics",
+    "locale",
+    "manifest",
+    "plan",
+    "saved-plan",
+    "settings",
+];
 
 static AGENT: LazyLock<Value> = LazyLock::new(generate::<RawAgent>);
 static LOCALE: LazyLock<Value> = LazyLock::new(generate::<RawLocale>);
@@ -23,7 +32,8 @@ static SETTINGS: LazyLock<Value> = LazyLock::new(generate::<RawSettings>);
 /// Marks a list for which its only item may stand alone.
 pub(crate) const ONE_OR_MORE: &str = "x-one-or-more";
 
-/// The JSON Schema (draft-07) of one of [`NAMES`]: of a file, or of what `check --format json` prints (`diagnostics`).
+/// The JSON Schema (draft-07) of one of [`NAMES`]: of a file, or of what `check --format json` (`diagnostics`) and
+/// `plan --format json` (`plan`) print and `plan --out` (`saved-plan`) writes.
 /// `None` for any other name.
 pub fn schema(name: &str) -> Option<Value> {
     let mut schema = match name {
@@ -31,6 +41,8 @@ pub fn schema(name: &str) -> Option<Value> {
         "diagnostics" => crate::diag::render::json_schema(),
         "locale" => closed(LOCALE.clone(), true),
         "manifest" => closed(MANIFEST.clone(), true),
+        "plan" => return Some(printed::<PlanDocument>()),
+        "saved-plan" => return Some(printed::<SavedPlan>()),
         "settings" => closed(SETTINGS.clone(), false),
         _ => return None,
     };
@@ -99,6 +111,16 @@ pub(crate) fn manifest() -> &'static Value {
 /// Of selu.toml.
 pub(crate) fn settings() -> &'static Value {
     &SETTINGS
+}
+
+/// Of what is printed: unlike in a file that people write, what is absent is `null`, and a reader passes over fields that
+/// a later minor version adds.
+fn printed<T: JsonSchema>() -> Value {
+    SchemaSettings::draft07()
+        .for_serialize()
+        .into_generator()
+        .into_root_schema_for::<T>()
+        .to_value()
 }
 
 fn generate<T: JsonSchema>() -> Value {

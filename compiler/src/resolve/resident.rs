@@ -11,7 +11,7 @@ use crate::diag::codes::plan as code;
 use crate::diff;
 use crate::model::{InstanceKey, Origin, Project};
 use crate::observed::{ImageFacts, Observed};
-use crate::plan::hash::{RunRules, spec_hash};
+use crate::plan::hash::{MadeLimits, RunRules, spec_hash};
 use crate::plan::{
     GatewayRule, PlannedContainer, PlannedGateway, PlannedInstance, PlannedNetwork, PlannedVolume,
     label, names, spec,
@@ -61,6 +61,8 @@ pub(super) fn place_all(
         let mut spec = spec::resident(&reference, facts, capability, &volumes);
         let spec_hash = spec_hash(&spec, Some(&rules));
         spec.labels = spec::resident_labels(project_name, &key, 0, &spec_hash, &rules, facts);
+        spec.labels
+            .insert(label::LIMITS.to_owned(), MadeLimits::of(&spec).to_label());
         let draft = PlannedContainer {
             generation: 0,
             name: String::new(),
@@ -208,6 +210,14 @@ impl Placing<'_> {
             let Some(volume) = self.observed.volumes.get(name) else {
                 continue;
             };
+            for violation in &volume.violations {
+                let message = format!(
+                    "{key}: the volume `{name}` for {path} is not the plain one that was made: {violation}"
+                );
+                let place = super::place(origin, "filesystem");
+                self.findings
+                    .push(Diagnostic::new(&code::NAME_TAKEN, place, message));
+            }
             // X3: labels are checked before a volume is mounted.
             let owner = volume.labels.get(label::INSTANCE).map(String::as_str);
             let role = volume.labels.get(label::ROLE).map(String::as_str);

@@ -1,6 +1,7 @@
 //! A small world for tests: a project, a lock, an engine, and an apply that does what it is told.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::json;
 
@@ -49,6 +50,7 @@ impl World {
             lock: None,
             observed: Observed {
                 engine: EngineFacts {
+                    id: "the-engine".to_owned(),
                     version: "Docker 20.10.24 (API 1.41)".to_owned(),
                     cpus: 2,
                     architecture: "amd64".to_owned(),
@@ -90,7 +92,9 @@ impl World {
         agent
             .capabilities
             .entry(id.to_owned())
-            .or_insert_with(|| capability(id, &image, &file))
+            .or_insert_with(|| Arc::new(capability(id, &image, &file)));
+        let added = agent.capabilities.get_mut(id).map(Arc::make_mut);
+        added.unwrap()
     }
 
     /// A capability that was added.
@@ -100,6 +104,7 @@ impl World {
             .agents
             .get_mut(key.agent())
             .and_then(|agent| agent.capabilities.get_mut(key.capability()))
+            .map(Arc::make_mut)
             .unwrap()
     }
 
@@ -187,7 +192,7 @@ impl World {
     }
 
     pub(crate) fn changes(&self) -> ChangeSet {
-        diff::changes(&self.plan(), &self.observed)
+        diff::changes_since(self.lock.as_ref(), &self.plan(), &self.observed)
     }
 
     /// What there is to do, a line an action and a line a reason; no-ops are left out.
@@ -203,6 +208,7 @@ impl World {
     /// Makes the engine have what is planned, and nothing besides.
     pub(crate) fn apply(&mut self) {
         let plan = self.plan();
+        let before = self.observed.containers.clone();
         let keep = |role: Option<&String>| role.is_some_and(|role| role == "hold");
         self.observed
             .containers
@@ -212,6 +218,11 @@ impl World {
         for (key, instance) in &plan.instances {
             let resident = instance.resident.as_ref().unwrap();
             self.run(&resident.name, &resident.spec, &resident.network);
+            if let Some(before) = before.get(&resident.name) {
+                // It was changed in place, which no label follows.
+                let labels = before.spec.labels.clone();
+                self.container(&resident.name).spec.labels = labels;
+            }
             attachments.insert(
                 resident.network.name.clone(),
                 resident.network.gateway.to_string(),
@@ -221,9 +232,13 @@ impl World {
                     (label::INSTANCE.to_owned(), key.to_string()),
                     (label::ROLE.to_owned(), volume.purpose.clone()),
                 ]);
-                self.observed
-                    .volumes
-                    .insert(volume.name.clone(), ObservedVolume { labels });
+                self.observed.volumes.insert(
+                    volume.name.clone(),
+                    ObservedVolume {
+                        labels,
+                        violations: Vec::new(),
+                    },
+                );
             }
         }
         if let Some(gateway) = &plan.gateway {
@@ -246,8 +261,10 @@ impl World {
             ObservedNetwork {
                 id: format!("id-of-{}", network.name),
                 subnet: Some(network.subnet),
-                closed: true,
-                outside: false,
+                bridge: Some(network.bridge),
+                range: Some(network.dynamic_range()),
+                closed: !network.outside,
+                outside: network.outside,
                 labels: spec.labels.clone(),
                 attached: vec![name.to_owned(), "selu_p_gateway".to_owned()],
             },

@@ -27,11 +27,17 @@ impl<'a> PolicyDesk<'a> {
         networks: BTreeMap<String, GatewayRule>,
     ) -> Result<Self, GatewayError> {
         let name = &gateway.name;
-        let mut wanted = Policy::new(project, 1, gateway.range, networks, Vec::new());
-        match gateway::standing(engine, name).await {
-            Ok(Standing { ack, .. }) => {
+        let standing = gateway::standing(engine, name).await;
+        // Asked anew whenever there is something to do: they change without anybody's telling.
+        let refused = match gateway.carries() {
+            true => gateway::host_addresses(engine, project, gateway.range).await?,
+            false => Vec::new(),
+        };
+        let mut wanted = Policy::new(project, 1, gateway.range, networks, refused);
+        match standing {
+            Ok(Standing { ack, problem, .. }) => {
                 wanted.generation = ack.generation;
-                if ack.hash != wanted.hash()? {
+                if ack.hash != wanted.hash()? || problem.is_some() {
                     wanted.generation += 1;
                     gateway::push_policy(engine, name, &wanted).await?;
                 }
@@ -105,9 +111,23 @@ pub async fn policy_state(
     gateway: &PlannedGateway,
 ) -> Result<(), String> {
     let standing = gateway::standing(engine, &gateway.name).await;
-    let Standing { ack, .. } = standing.map_err(|error| super::chain(&error))?;
+    let Standing {
+        ack,
+        refused,
+        unattached,
+        problem,
+    } = standing.map_err(|error| super::chain(&error))?;
+    if let Some(problem) = problem {
+        return Err(problem);
+    }
+    if !unattached.is_empty() {
+        return Err(format!(
+            "the gateway is not attached to {}",
+            unattached.join(", ")
+        ));
+    }
     let networks = gateway.policy.clone();
-    let planned = Policy::new(project, ack.generation, gateway.range, networks, Vec::new());
+    let planned = Policy::new(project, ack.generation, gateway.range, networks, refused);
     match planned.hash() {
         Ok(hash) if hash == ack.hash => Ok(()),
         Ok(_) => Err(format!(

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +16,9 @@ use super::policy::{Policy, Standing};
 
 /// A tmpfs of a gateway that carries egress; one that carries none has no such folder.
 pub(crate) const CONTROL_FOLDER: &str = "/run";
+
+/// How long the parent may take to open its socket.
+const BEGIN_LIMIT: Duration = Duration::from_secs(5);
 
 /// The parent's socket in it.
 pub(crate) const SOCKET: &str = "/run/control";
@@ -106,10 +111,28 @@ pub(crate) enum AskError {
     Nothing(String),
 }
 
+/// The parent may just have begun.
+fn connect() -> io::Result<UnixStream> {
+    let give_up = Instant::now() + BEGIN_LIMIT;
+    loop {
+        match UnixStream::connect(SOCKET) {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
+                ) && Instant::now() < give_up =>
+            {
+                thread::sleep(Duration::from_millis(20));
+            }
+            other => return other,
+        }
+    }
+}
+
 /// Asks the parent.
 pub(crate) fn ask(question: Question) -> Result<Standing, AskError> {
     let talk = || {
-        let mut stream = UnixStream::connect(SOCKET)?;
+        let mut stream = connect()?;
         stream.write_all(&serde_json::to_vec(&question)?)?;
         stream.shutdown(Shutdown::Write)?;
         let mut answer = Vec::new();

@@ -20,7 +20,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 use super::control::{Apply, Device, Question};
 use super::devices::{self, Routes};
 use super::netlink::{self, NetlinkError, Notices};
-use super::policy::{Sealed, Standing};
+use super::policy::{PolicyError, Sealed, Standing};
 use super::store::{Store, StoreError};
 use super::wall::{self, Door, Wall};
 use crate::chain;
@@ -198,11 +198,17 @@ impl Parent {
             }
             Err(error) => {
                 let text = chain(&error);
-                super::roles::complain_of(&text);
-                self.standing = Err(text);
-                if !matches!(error, ApplyError::Policy(_)) {
-                    self.try_later();
+                let news = self.standing.as_ref().err() != Some(&text);
+                match error {
+                    ApplyError::Policy(StoreError::Policy(PolicyError::Missing)) => {}
+                    ApplyError::Policy(_) if news => super::roles::complain_of(&text),
+                    ApplyError::Policy(_) => {}
+                    _ => {
+                        super::roles::complain_of(&text);
+                        self.try_later();
+                    }
                 }
+                self.standing = Err(text);
                 self.end_worker().await
             }
         }
@@ -239,6 +245,7 @@ impl Parent {
             ack: sealed.ack(),
             refused: sealed.policy.refused.clone(),
             unattached: networks.filter(unattached).cloned().collect(),
+            problem: None,
         };
         Ok((standing, scan))
     }

@@ -70,6 +70,8 @@ pub struct Standing {
     pub refused: Vec<IpAddr>,
     /// Networks of the policy that the gateway is not attached to: nothing leaves them.
     pub unattached: Vec<String>,
+    /// Why it does not go by the policy although it has it; nothing is carried then.
+    pub problem: Option<String>,
 }
 
 /// Why a policy is refused, or why there is none to go by. Nothing is carried then.
@@ -321,6 +323,7 @@ impl Sealed {
             ack: self.ack(),
             refused: self.policy.refused.clone(),
             unattached: Vec::new(),
+            problem: None,
         }
     }
 

@@ -9,10 +9,10 @@ use rustix::process::{DumpableBehavior, WaitOptions, set_dumpable_behavior, wait
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::control::{self, CONTROL_FOLDER, Question};
-use super::policy::MAX_BYTES;
+use super::policy::{MAX_BYTES, Standing};
 use super::record::{self, Ask};
 use super::store::{POLICY_FOLDER, Store};
-use super::{parent, pipe, worker};
+use super::{host, parent, pipe, worker};
 use crate::chain;
 
 /// A role's failure, with the chain of its causes.
@@ -29,8 +29,10 @@ pub fn main(args: &[String]) -> ExitCode {
         ["pipe", network] => pipe::run(&Store::new(POLICY_FOLDER), network).map_err(Failure::from),
         ["log", rest @ ..] => log(rest),
         ["hold"] => hold(),
+        ["host-addresses"] => show_addresses(),
         _ => Err(format!(
-            "`selu gateway {}` is no role; there are run, worker, policy, policy --show, pipe NETWORK, log and hold",
+            "`selu gateway {}` is no role; there are run, worker, policy, policy --show, pipe NETWORK, log, \
+             host-addresses and hold",
             args.join(" ")
         )
         .into()),
@@ -94,7 +96,13 @@ fn take_policy() -> Result<(), Failure> {
 
 fn show_policy() -> Result<(), Failure> {
     let standing = match carries_egress() {
-        true => control::ask(Question::Show)?,
+        true => match control::ask(Question::Show) {
+            Ok(standing) => standing,
+            Err(error) => Standing {
+                problem: Some(chain(&error)),
+                ..Store::new(POLICY_FOLDER).load()?.standing()
+            },
+        },
         false => Store::new(POLICY_FOLDER).load()?.standing(),
     };
     answer(&serde_json::to_vec(&standing)?)
@@ -118,6 +126,10 @@ fn log(args: &[&str]) -> Result<(), Failure> {
     let mut out = BufWriter::new(io::stdout().lock());
     record::copy(Path::new(record::LOG_FOLDER), &ask, &mut out)?;
     Ok(out.flush()?)
+}
+
+fn show_addresses() -> Result<(), Failure> {
+    answer(&serde_json::to_vec(&host::addresses()?)?)
 }
 
 /// Lives as long as the desk's end of standard input (product.md 14).

@@ -125,3 +125,6 @@ async fn obey(
             .map_err(WorkerError::system("report"))?;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,7 +16,10 @@ use selu_compiler::plan::hash::sha256;
 use selu_compiler::plan::{ContainerSpec, PlannedNetwork, label};
 use tokio::io::DuplexStream;
 
-use super::{Engine, EngineError, EngineResult, EngineView, Labels, Pipe, Progress};
+use super::{
+    Engine, EngineError, EngineResult, EngineView, Labels, LogRange, LogSource, LogStream, Pipe,
+    Progress,
+};
 
 pub use world::{Container, Image, Volume, World};
 
@@ -196,6 +199,12 @@ impl EngineView for Fake {
             .map(|container| container.log.clone())
             .ok_or_else(|| call.missing(format!("No such container: {name}")));
         call.leave(log)
+    }
+
+    async fn log_stream(&self, name: &str, _range: LogRange) -> EngineResult<LogStream> {
+        let log = self.logs(name, u32::MAX).await?;
+        let piece = Ok((LogSource::Out, Bytes::from(log)));
+        Ok(Box::pin(futures_util::stream::iter([piece])))
     }
 }
 

@@ -12,7 +12,7 @@ mod tls;
 use serde_json::{Value, json};
 
 use super::scene::Scene;
-use super::table::Row;
+use super::table::{Refusal, Row};
 
 /// Every technique that must be refused.
 pub(crate) fn refused(scene: &Scene) -> Vec<Row> {
@@ -38,6 +38,10 @@ pub(crate) fn carried() -> Vec<Row> {
 /// Where clients that want a proxy find it.
 const PROXY: &str = "gateway.selu.internal";
 const PROXY_PORT: u16 = 3128;
+
+/// What an address meets that is in no network of the capability's: nobody on its wire says to be on the way there, which
+/// it learns at once or after a while.
+const UNROUTED: [Refusal; 2] = [Refusal::NoRoute, Refusal::Silence];
 
 /// A conversation with `to` at `port`.
 fn talk(to: &str, port: u16, steps: Value) -> Value {

@@ -13,7 +13,7 @@ use super::scene::{Scene, in_network_of, outcome};
 pub(crate) enum Refusal {
     /// The kernel gives the process no such socket, file or right.
     Forbidden,
-    /// There is no way to the address.
+    /// There is no way to the address, or none from an address of one's own.
     NoRoute,
     /// The name server says that the name does not exist.
     NoName,
@@ -140,9 +140,11 @@ impl Row {
 
     pub(crate) fn run(&self, scene: &Scene, lab: &Lab) -> Outcome {
         let proved = self.prove(scene, lab);
+        scene.free.fence(lab);
         let mark = lab.mark();
         let result = self.attempt(scene);
-        let answered = self.succeeded(&result, mark, scene, lab);
+        scene.free.fence(lab);
+        let answered = self.succeeded(&result, mark, lab);
         let met = met(&result);
         let quiet = self.quiet.as_ref().filter(|_| !self.refusals.is_empty());
         let arrived = quiet.and_then(|quiet| {
@@ -199,7 +201,10 @@ impl Row {
                 scene.inside(capability, self.tool, &self.hurry(arguments))
             }
         };
-        if self.succeeded(&result, mark, scene, lab) {
+        if self.by_arrival {
+            scene.free.fence(lab);
+        }
+        if self.succeeded(&result, mark, lab) {
             Ok(())
         } else {
             Err(result)
@@ -283,7 +288,7 @@ fn met(result: &Value) -> Refusal {
     ]) {
         return Refusal::Forbidden;
     }
-    if errors(&["unreachable", "No route"]) {
+    if errors(&["unreachable", "No route", "assign requested address"]) {
         return Refusal::NoRoute;
     }
     if errors(&["lookup", "Name or service", "No address"]) {

@@ -167,7 +167,7 @@ fn a_generation_and_its_addresses_are_not_in_the_hash() {
 }
 
 #[test]
-fn members_at_their_default_are_as_if_they_were_not_there() {
+fn g09_members_at_their_default_are_as_if_they_were_not_there() {
     let now = json!({"b": 1, "a": {"y": [2, 1], "x": "t"}});
     let later = json!({"a": {"x": "t", "y": [2, 1], "new": false}, "b": 1, "c": null, "d": [], "e": {"f": null}});
     assert_eq!(canonical(&now), r#"{"a":{"x":"t","y":[2,1]},"b":1}"#);

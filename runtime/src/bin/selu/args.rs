@@ -1,5 +1,7 @@
 //! The command line.
 
+use std::time::Duration;
+
 use camino::Utf8PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use selu_compiler::model::InstanceKey;
@@ -58,10 +60,16 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// Show what apply would do; changes nothing
     Plan(PlanArgs),
+    /// Show a plan that was saved or printed, stale or foreign
+    Show(ShowArgs),
     /// Make the engine as planned, discover live tools, write selu.lock
     Apply(ApplyArgs),
     /// Pin images and discover live tools into selu.lock, leaving nothing running
     Lock(LockArgs),
+    /// Ask what runs for its tools again and merge them into selu.lock
+    Sync(SyncArgs),
+    /// Show what a container wrote
+    Logs(LogsArgs),
     /// Whether everything runs as planned
     Status(Directory),
     /// What containers reached, and what they were refused
@@ -119,6 +127,26 @@ pub(crate) struct PlanArgs {
     /// Exit with 2 if there is something to do
     #[arg(long, conflicts_with = "offline")]
     pub(crate) detailed_exitcode: bool,
+    /// Write the plan to a file, for `selu apply --plan FILE`
+    #[arg(long, value_name = "FILE", conflicts_with = "offline")]
+    pub(crate) out: Option<Utf8PathBuf>,
+    #[command(flatten)]
+    pub(crate) chosen: Chosen,
+}
+
+/// Which instances are meant.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Chosen {
+    /// Only this instance, or all of this agent's, with what they depend on; may be given several times
+    #[arg(long = "target", value_name = "AGENT[/CAPABILITY]")]
+    pub(crate) targets: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// Written by `selu plan --out` or printed by `selu plan --format json`
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Utf8PathBuf,
 }
 
 #[derive(Debug, Clone, Copy, Args)]
@@ -140,12 +168,34 @@ pub(crate) struct ApplyArgs {
     /// How many seconds a container may take until it answers that it is ready
     #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_TIMEOUT.as_secs(), value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub(crate) ready_timeout: u64,
+    /// Apply a plan that `selu plan --out FILE` wrote; of DIR only selu.lock is used
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["locked", "frozen", "targets"])]
+    pub(crate) plan: Option<Utf8PathBuf>,
+    #[command(flatten)]
+    pub(crate) chosen: Chosen,
+    #[command(flatten)]
+    pub(crate) strict: Strict,
+}
+
+/// How far the lock binds.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Strict {
     /// Refuse unless selu.lock says exactly this; never write it
     #[arg(long)]
     pub(crate) locked: bool,
-    /// With --locked: accept images that exist on this engine only
-    #[arg(long, requires = "locked")]
+    /// As --locked, and ask no registry and pull nothing
+    #[arg(long)]
+    pub(crate) frozen: bool,
+    /// With --locked or --frozen: accept images that exist on this engine only
+    #[arg(long)]
     pub(crate) allow_local: bool,
+}
+
+impl Strict {
+    /// Whether the lock is compared and never written.
+    pub(crate) fn read_only(self) -> bool {
+        self.locked || self.frozen
+    }
 }
 
 #[derive(Debug, Args)]
@@ -155,12 +205,88 @@ pub(crate) struct LockArgs {
     /// Only say whether selu.lock fits the directory (exit 2 if not); needs no engine
     #[arg(long)]
     pub(crate) check: bool,
+    /// With --check: also pin and discover, and compare; needs the credentials that were present when it was locked
+    #[arg(long, requires = "check")]
+    pub(crate) live: bool,
+    /// Follow the tag of this agent, capability or AGENT/CAPABILITY (default: of all) to the image that it means now
+    #[arg(long, value_name = "NAME", num_args = 0..=1, conflicts_with = "check")]
+    pub(crate) upgrade: Option<Option<String>>,
+    /// Say what would change in selu.lock, and leave it as it is
+    #[arg(long, conflicts_with = "check")]
+    pub(crate) dry_run: bool,
+    /// Only bring selu.lock to the newest version of its format; needs no engine
+    #[arg(long, conflicts_with_all = ["check", "upgrade"])]
+    pub(crate) migrate: bool,
     /// How many seconds a container may take until it answers that it is ready
     #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_TIMEOUT.as_secs(), value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub(crate) ready_timeout: u64,
     /// How many seconds to wait while another selu works on this project
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     pub(crate) lock_timeout: u64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SyncArgs {
+    #[command(flatten)]
+    pub(crate) directory: Directory,
+    /// Go on, with a pause such as 90s, 15m or 1h between two rounds
+    #[arg(long, value_name = "DURATION", value_parser = pause)]
+    pub(crate) every: Option<Duration>,
+    /// File that says how it went, for Prometheus' node_exporter to collect
+    #[arg(long, value_name = "FILE")]
+    pub(crate) metrics: Option<Utf8PathBuf>,
+    /// How many seconds to wait while another selu works on this project
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    pub(crate) lock_timeout: u64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LogsArgs {
+    /// AGENT/CAPABILITY, CAPABILITY, or `gateway`
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) directory: Directory,
+    /// Also what comes, until the container ends or you interrupt
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+    /// Not what is older than this, such as 90s, 15m or 1h
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) since: Option<Duration>,
+    /// The last lines only
+    #[arg(long, value_name = "LINES")]
+    pub(crate) tail: Option<u32>,
+}
+
+/// `90s`, `15m`, `1h`, `2d`.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let help = || "a whole number with s, m, h or d, such as 90s or 15m".to_owned();
+    let unit = text.chars().last().ok_or_else(help)?;
+    let seconds = match unit {
+        's' => 1,
+        'm' => 60,
+        'h' => 3_600,
+        'd' => 86_400,
+        _ => return Err(help()),
+    };
+    let number = text.strip_suffix(unit).unwrap_or_default();
+    if !number.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(help());
+    }
+    let number: u64 = number.parse().map_err(|_| help())?;
+    let seconds = number.checked_mul(seconds).ok_or_else(help)?;
+    Ok(Duration::from_secs(seconds))
+}
+
+/// A pause that leaves an engine and a registry in peace, and comes to an end.
+fn pause(text: &str) -> Result<Duration, String> {
+    let pause = duration(text)?;
+    let (shortest, longest) = (Duration::from_secs(10), Duration::from_secs(30 * 86_400));
+    if (shortest..=longest).contains(&pause) {
+        Ok(pause)
+    } else {
+        Err("from 10s to 30d".to_owned())
+    }
 }
 
 #[derive(Debug, Args)]
@@ -210,4 +336,31 @@ pub(crate) struct SchemaArgs {
     /// Which format
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_one_form_and_pauses_have_bounds() {
+        assert_eq!(duration("90s"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("2d"), Ok(Duration::from_secs(172_800)));
+        for wrong in [
+            "",
+            "s",
+            "15",
+            "1.5h",
+            "-1m",
+            "+1m",
+            "1 m",
+            "99999999999999999999s",
+            "1w",
+            "1µ",
+        ] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+        assert!(pause("15m").is_ok());
+        assert!(pause("9s").is_err() && pause("31d").is_err());
+    }
 }

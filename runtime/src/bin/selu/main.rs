@@ -5,9 +5,13 @@ mod cmd;
 mod exit;
 mod held;
 mod hints;
+mod metrics;
 mod outcome;
 mod printer;
 mod project;
+mod saved;
+mod source;
+mod targets;
 mod usage;
 mod watch;
 
@@ -82,8 +86,11 @@ async fn dispatch(cli: &Cli, printer: &Printer, stop: &Stop) -> anyhow::Result<E
             Command::Check(args) => cmd::check::run(printer, args).await,
             Command::Explain(args) => cmd::explain::run(printer, args),
             Command::Plan(args) => cmd::plan::run(cli, printer, args).await,
+            Command::Show(args) => cmd::show::run(printer, args),
             Command::Apply(args) => cmd::apply::run(cli, printer, stop, args).await,
             Command::Lock(args) => cmd::lock::run(cli, printer, stop, args).await,
+            Command::Sync(args) => cmd::sync::run(cli, printer, stop, args).await,
+            Command::Logs(args) => cmd::logs::run(cli, printer, args).await,
             Command::Status(args) => cmd::status::run(cli, printer, args).await,
             Command::Destroy(args) => cmd::destroy::run(cli, printer, stop, args).await,
             Command::Egress(args) => cmd::egress::run(cli, printer, args).await,

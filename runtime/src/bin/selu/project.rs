@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::Context;
 use camino::{Utf8Path, Utf8PathBuf};
+pub(crate) use selu_compiler::check::Owner;
 use selu_compiler::check::check;
 use selu_compiler::diag::{Diagnostic, Severity, render};
 use selu_compiler::diff::{self, ChangeSet};
@@ -15,9 +16,9 @@ use selu_compiler::resolve::resolve;
 use selu_compiler::source::{self, SourceSet};
 use selu_runtime::discover::Journal;
 use selu_runtime::engine::{Engine, EngineView, docker};
-use selu_runtime::lockfile::LockFile;
-use selu_runtime::observe::observe;
-use selu_runtime::secrets::{EnvFile, Secrets};
+use selu_runtime::lockfile::{self, LockFile, LockFileError};
+use selu_runtime::observe::observe_fresh;
+use selu_runtime::secrets::{Declaring, EnvFile, Secrets};
 
 use crate::args::{Cli, Directory};
 use crate::exit::{Ending, Exit};
@@ -49,7 +50,9 @@ pub(crate) fn load(
         return Ok(None);
     };
     let root = directory.dir.clone();
-    let lock = LockFile::load(&root)?;
+    let Some(lock) = load_lock(printer, &root, &sources)? else {
+        return Ok(None);
+    };
     Ok(Some(Loaded {
         root,
         sources,
@@ -67,13 +70,85 @@ pub(crate) fn load_project(
     Ok(compile(cli, printer, directory)?.map(|(_, project)| project))
 }
 
-fn compile(
+/// The lock. `None` once its fault was reported, with code and place.
+pub(crate) fn load_lock(
+    printer: &Printer,
+    root: &Utf8Path,
+    sources: &SourceSet,
+) -> anyhow::Result<Option<LockFile>> {
+    match LockFile::load(root) {
+        Ok(lock) => Ok(Some(lock)),
+        Err(LockFileError::Malformed { source, .. }) => {
+            refuse(
+                printer,
+                &[source.diagnostic(lockfile::NAME.into())],
+                sources,
+            );
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whose objects on which engine, for what needs nothing else: it goes on where a manifest has errors or the lock is
+/// damaged. `None` once it was reported that even this is not known.
+pub(crate) fn owner(
     cli: &Cli,
     printer: &Printer,
     directory: &Directory,
-) -> anyhow::Result<Option<(SourceSet, Project)>> {
+) -> anyhow::Result<Option<Owner>> {
+    let name = project_option(cli)?;
     let sources = read(&directory.dir)?;
-    let mut checked = check(&sources);
+    let checked = check(&sources);
+    let Some(mut owner) = checked.owner else {
+        match checked.project {
+            // Sound, and nameless.
+            Some(project) => {
+                let Some(name) = name else {
+                    let hint = "set `name` in selu.toml, or say --project NAME";
+                    let message = "the project has no name, so it owns nothing";
+                    return Err(Hinted::new(message, hint).into());
+                };
+                return Ok(Some(Owner {
+                    name: name.to_owned(),
+                    settings: project.settings,
+                }));
+            }
+            None => {
+                refuse(printer, &checked.diagnostics, &sources);
+                return Ok(None);
+            }
+        }
+    };
+    if has_errors(&checked.diagnostics) {
+        printer.warn("the directory has errors, which `selu check` lists; only its name is used");
+    }
+    if let Some(name) = name {
+        owner.name = name.to_owned();
+    }
+    Ok(Some(owner))
+}
+
+/// Keeps every credential value that there is out of what is shown.
+pub(crate) fn guard(cli: &Cli, printer: &Printer) -> anyhow::Result<()> {
+    let file = env_file(cli)?;
+    let file = file.as_ref().map(|(name, text)| EnvFile { name, text });
+    printer.guard(&Secrets::redactor_of_all(std::env::vars_os(), file)?);
+    Ok(())
+}
+
+/// The env file's name and text, where one was named.
+fn env_file(cli: &Cli) -> anyhow::Result<Option<(&str, String)>> {
+    let Some(path) = &cli.global.env_file else {
+        return Ok(None);
+    };
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("the env file {path} cannot be read"))?;
+    Ok(Some((path.as_str(), text)))
+}
+
+/// `--project`, which must be an id.
+fn project_option(cli: &Cli) -> anyhow::Result<Option<&str>> {
     let name = cli.global.project.as_deref();
     if let Some(name) = name.filter(|name| !is_id(name)) {
         return Err(Ending::usage(format!(
@@ -81,6 +156,17 @@ fn compile(
         ))
         .into());
     }
+    Ok(name)
+}
+
+fn compile(
+    cli: &Cli,
+    printer: &Printer,
+    directory: &Directory,
+) -> anyhow::Result<Option<(SourceSet, Project)>> {
+    let sources = read(&directory.dir)?;
+    let mut checked = check(&sources);
+    let name = project_option(cli)?;
     let Some(mut project) = checked.project.take() else {
         refuse(printer, &checked.diagnostics, &sources);
         return Ok(None);
@@ -118,6 +204,11 @@ fn refuse(printer: &Printer, diagnostics: &[Diagnostic], sources: &SourceSet) {
         object.insert("exit_code".to_owned(), Exit::Failed.code().into());
     }
     printer.json(&value);
+}
+
+/// As [`refuse`], where no directory was read.
+pub(crate) fn refuse_without_sources(printer: &Printer, diagnostics: &[Diagnostic]) {
+    refuse(printer, diagnostics, &SourceSet::default());
 }
 
 /// Findings besides the command's own data.
@@ -164,7 +255,20 @@ impl Loaded {
         engine: &dyn EngineView,
         talk: bool,
     ) -> anyhow::Result<Option<Planned>> {
-        let observed = observe(engine, &self.project, self.lock()).await?;
+        self.plan_from(printer, engine, self.lock(), &BTreeSet::new(), talk)
+            .await
+    }
+
+    /// As [`Self::plan`], with other pins, and tags of some instances that a registry is asked about in any case.
+    pub(crate) async fn plan_from(
+        &self,
+        printer: &Printer,
+        engine: &dyn EngineView,
+        pins: Option<&Lock>,
+        fresh: &BTreeSet<InstanceKey>,
+        talk: bool,
+    ) -> anyhow::Result<Option<Planned>> {
+        let observed = observe_fresh(engine, &self.project, pins, fresh).await?;
         if talk {
             for warning in &observed.engine.warnings {
                 printer.warn(&format!(
@@ -174,9 +278,9 @@ impl Loaded {
             }
         }
         Ok(self
-            .resolved(printer, self.lock(), Some(&observed), talk)
+            .resolved(printer, pins, Some(&observed), talk)
             .map(|plan| {
-                let changes = diff::changes(&plan, &observed);
+                let changes = diff::changes_since(self.lock(), &plan, &observed);
                 Planned {
                     observed,
                     plan,
@@ -212,23 +316,11 @@ impl Loaded {
 
     /// Credential values, with a word about those that fit nothing.
     pub(crate) fn secrets(&self, cli: &Cli, printer: &Printer) -> anyhow::Result<Secrets> {
-        let file = match &cli.global.env_file {
-            Some(path) => {
-                let text = std::fs::read_to_string(path)
-                    .with_context(|| format!("the env file {path} cannot be read"))?;
-                Some((path.as_str(), text))
-            }
-            None => None,
-        };
-        let file = file.as_ref().map(|(name, text)| EnvFile { name, text });
-        let (secrets, unused) = Secrets::gather(&self.project, std::env::vars_os(), file)?;
-        for name in unused {
-            printer.warn(&format!(
-                "{name} is set, but no capability declares that credential"
-            ));
-        }
-        printer.guard(secrets.redactor());
-        Ok(secrets)
+        let declaring = self
+            .project
+            .instances()
+            .map(|(key, _, capability)| (key, capability.credentials.as_slice()));
+        secrets(cli, printer, &declaring.collect())
     }
 
     /// Dynamic instances that were never discovered, or whose last discovery failed or was cut off (D5).
@@ -245,6 +337,24 @@ impl Loaded {
             .map(|(key, _)| key.clone())
             .collect()
     }
+}
+
+/// Credential values for what is declared, with a word about those that fit nothing.
+pub(crate) fn secrets(
+    cli: &Cli,
+    printer: &Printer,
+    declaring: &Declaring<'_>,
+) -> anyhow::Result<Secrets> {
+    let file = env_file(cli)?;
+    let file = file.as_ref().map(|(name, text)| EnvFile { name, text });
+    let (secrets, unused) = Secrets::gather_for(declaring, std::env::vars_os(), file)?;
+    for name in unused {
+        printer.warn(&format!(
+            "{name} is set, but no capability declares that credential"
+        ));
+    }
+    printer.guard(secrets.redactor());
+    Ok(secrets)
 }
 
 /// The engine that the command line, the environment or the settings name, in this order. An engine is given

@@ -104,7 +104,10 @@ pub fn copy(folder: &Path, ask: &Ask, out: &mut impl Write) -> io::Result<()> {
         Ok(())
     })?;
     out.flush()?;
-    while ask.follow {
+    if !ask.follow {
+        return Ok(());
+    }
+    loop {
         thread::sleep(PAUSE);
         let now_running = rings::run(folder)?;
         if now_running != run {
@@ -122,7 +125,6 @@ pub fn copy(folder: &Path, ask: &Ask, out: &mut impl Write) -> io::Result<()> {
         })?;
         out.flush()?;
     }
-    Ok(())
 }
 
 fn begin(run: Option<u64>, now_ms: u64) -> Told {

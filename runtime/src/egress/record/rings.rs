@@ -165,10 +165,10 @@ impl Rings {
         };
         let text = text_of(&line)?;
 
-        if !self
+        if self
             .rings
             .get(&instance)
-            .is_some_and(|ring| ring.file.is_some())
+            .is_none_or(|ring| ring.file.is_none())
         {
             self.make_room(&instance)?;
         }
@@ -255,7 +255,13 @@ impl Refusal {
 /// Instances that have a file in the folder, in order.
 pub(super) fn instances(folder: &Path) -> io::Result<Vec<InstanceKey>> {
     let mut found = Vec::new();
-    for entry in fs::read_dir(folder)? {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        // A gateway from which nothing may leave has no such folder.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
+        Err(error) => return Err(error),
+    };
+    for entry in entries {
         let name = entry?.file_name();
         let stem = name.to_str().and_then(|name| {
             name.strip_suffix(NEWEST)

@@ -14,7 +14,7 @@ use super::limits::IDLE_LIMIT;
 use super::live::Ticket;
 use super::metered::Metered;
 use super::rules::{Host, Reason, Target};
-use super::sniff::{Opening, Stop, sniff};
+use super::sniff::{Opening, Stop, read_on, sniff};
 use super::splice::{self, Activity};
 use crate::egress::record::Via;
 
@@ -135,8 +135,14 @@ async fn converse(
             Some(opening) => opening,
             None => sniff(client, &mut read).await?,
         };
+        let mut unclear = opening == Opening::Pending;
         check(ticket.target(), opening)?;
         splice::write(upstream, &read, &ticket.sent).await?;
+        while unclear {
+            let passed = read.len();
+            unclear = read_on(client, &mut read).await?;
+            splice::write(upstream, &read[passed..], &ticket.sent).await?;
+        }
         drop(read);
         splice::carry(client, upstream, &ticket.sent, activity).await?;
         Ok(())
@@ -151,7 +157,7 @@ async fn converse(
 /// Whether the first bytes agree with what was asked for (N10).
 fn check(target: &Target, opening: Opening) -> Result<(), Reason> {
     match (opening, &target.host) {
-        (Opening::Raw, _) => Ok(()),
+        (Opening::Raw | Opening::Pending, _) => Ok(()),
         (Opening::Tls(Some(sni)), Host::Name(name)) if sni.eq_ignore_ascii_case(name) => Ok(()),
         (Opening::Tls(Some(sni)), _) => Err(Reason::SniMismatch(sni)),
         (Opening::Tls(None), Host::Name(_)) => Err(Reason::NoSni),

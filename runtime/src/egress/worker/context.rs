@@ -69,9 +69,10 @@ pub(super) struct Parts {
 }
 
 impl NetworkContext {
-    pub(super) fn new(parts: Parts) -> Self {
+    /// A network whose listed names have their virtual addresses.
+    pub(super) fn new(parts: Parts) -> Result<Self, AddressesError> {
         let now = Instant::now();
-        Self {
+        let context = Self {
             network: parts.network,
             instance: parts.instance,
             device: parts.device,
@@ -84,7 +85,9 @@ impl NetworkContext {
             new_names: Bucket::new(NEW_NAMES, NEW_NAMES_REFILL, now),
             addresses: Mutex::new(parts.addresses),
             going_by: Mutex::new(Arc::new(parts.going_by)),
-        }
+        };
+        context.assign_listed(&context.going_by().rules)?;
+        Ok(context)
     }
 
     /// What to go by, at this moment.
@@ -102,7 +105,7 @@ impl NetworkContext {
     }
 
     /// A name for which there is no address left is told when it is asked for.
-    pub(super) fn assign_listed(&self, rules: &Rules) -> Result<(), AddressesError> {
+    fn assign_listed(&self, rules: &Rules) -> Result<(), AddressesError> {
         let mut addresses = lock(&self.addresses);
         for name in rules.exact_names() {
             addresses.assign(name)?;

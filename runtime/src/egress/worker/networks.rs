@@ -194,7 +194,7 @@ impl Networks {
         };
         let addresses = Addresses::open(Path::new(&self.folder), network, planned.virtual_range())
             .map_err(failed)?;
-        let context = Arc::new(NetworkContext::new(Parts {
+        let context = NetworkContext::new(Parts {
             network: network.to_owned(),
             instance: rule.instance.clone(),
             device: Some(device.device.clone()),
@@ -203,10 +203,8 @@ impl Networks {
             limits: Limits::new(Arc::clone(&self.all)),
             addresses,
             going_by,
-        }));
-        context
-            .assign_listed(&context.going_by().rules)
-            .map_err(failed)?;
+        });
+        let context = Arc::new(context.map_err(failed)?);
         let sockets = match Sockets::bind(&context) {
             Ok(sockets) => sockets,
             Err(error) if is_gone(&error) => return Ok(None),

@@ -9,13 +9,17 @@ use std::time::Duration;
 use bytes::BytesMut;
 use rustls::server::Acceptor;
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use super::limits::{BUFFER, OPENING_LIMIT};
 use super::rules::Reason;
 
 /// Longest first line of HTTP; servers take 8 KiB as a rule.
 const LINE_MAX: usize = 16 * 1024;
+
+/// How long something that may still become HTTP is held back. A request's first line comes in one piece, or in several
+/// without a pause; another protocol's client waits for an answer.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What hyper's client and others send before HTTP/2 without TLS.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -31,6 +35,8 @@ pub(super) enum Opening {
     Http2,
     /// Something else, or the end.
     Raw,
+    /// It may still become HTTP, but the client waits for an answer to what it has said.
+    Pending,
 }
 
 /// What is known so far.
@@ -59,10 +65,11 @@ impl Family {
 
 /// Reads into `read` until it is clear what this is. It may be dropped and begun again with the same buffer.
 pub(super) async fn sniff(client: &TcpStream, read: &mut BytesMut) -> Result<Opening, Stop> {
-    sniff_within(OPENING_LIMIT, client, read).await
+    sniff_within(PATIENCE, OPENING_LIMIT, client, read).await
 }
 
 async fn sniff_within(
+    patience: Duration,
     limit: Duration,
     client: &TcpStream,
     read: &mut BytesMut,
@@ -70,9 +77,40 @@ async fn sniff_within(
     if read.is_empty() && !fill(client, read).await? {
         return Ok(Opening::Raw);
     }
-    timeout(limit, clarify(client, read))
-        .await
-        .unwrap_or(Err(Stop::Refused(Reason::TooSlow)))
+    let began = Instant::now();
+    let mut records = 0;
+    loop {
+        let family = match guess(read, &mut records)? {
+            Guess::Clear(opening) => return Ok(opening),
+            Guess::Unclear(family) => family,
+        };
+        if read.len() >= BUFFER {
+            return Err(family.unclear("its begin is too long").into());
+        }
+        // A whole version cannot be taken back by what follows.
+        let waits = family == Family::Http && !has_version(read);
+        let until = began + if waits { patience } else { limit };
+        match timeout_at(until, fill(client, read)).await {
+            Ok(Ok(true)) => {}
+            Ok(Ok(false)) => return Err(family.unclear("it ends in its begin").into()),
+            Ok(Err(error)) => return Err(error.into()),
+            Err(_) if waits => return Ok(Opening::Pending),
+            Err(_) => return Err(Reason::TooSlow.into()),
+        }
+    }
+}
+
+/// Reads on after [`Opening::Pending`], when what is there was passed on. `true` while it may still become HTTP, `false`
+/// once it cannot, or at the end. What makes it a request is refused, so that it never reaches the server.
+pub(super) async fn read_on(client: &TcpStream, read: &mut BytesMut) -> Result<bool, Stop> {
+    if !fill(client, read).await? {
+        return Ok(false);
+    }
+    match guess(read, &mut 0)? {
+        Guess::Clear(Opening::Raw) => Ok(false),
+        Guess::Unclear(_) if !has_version(read) => Ok(true),
+        _ => Err(Family::Http.unclear("its first line comes in parts").into()),
+    }
 }
 
 /// Why nothing is carried.
@@ -94,22 +132,6 @@ impl From<io::Error> for Stop {
 impl From<Reason> for Stop {
     fn from(reason: Reason) -> Self {
         Self::Refused(reason)
-    }
-}
-
-async fn clarify(client: &TcpStream, read: &mut BytesMut) -> Result<Opening, Stop> {
-    let mut records = 0;
-    loop {
-        let family = match guess(read, &mut records)? {
-            Guess::Clear(opening) => return Ok(opening),
-            Guess::Unclear(family) => family,
-        };
-        if read.len() >= BUFFER {
-            return Err(family.unclear("its begin is too long").into());
-        }
-        if !fill(client, read).await? {
-            return Err(family.unclear("it ends in its begin").into());
-        }
     }
 }
 
@@ -140,10 +162,10 @@ fn guess(bytes: &[u8], records: &mut usize) -> Result<Guess, Reason> {
             hello(bytes)
         }
         // The hello of SSL 2, by which some servers still let TLS begin: it has no place for a name.
-        [first, _, 0x01, 0x03, ..] if first & 0x80 != 0 => {
+        [0x80..=0xff, _, 0x01, 0x03, ..] => {
             Err(Reason::NotTls("it has the form of SSL 2".to_owned()))
         }
-        [first] | [first, _] | [first, _, 0x01] if first & 0x80 != 0 => {
+        [0x80..=0xff] | [0x80..=0xff, _] | [0x80..=0xff, _, 0x01] => {
             Ok(Guess::Unclear(Family::Tls))
         }
         _ => Ok(request_line(bytes)),
@@ -183,19 +205,19 @@ fn hello(bytes: &[u8]) -> Result<Guess, Reason> {
 }
 
 /// Whether this begins with a line that some server might take for a request of HTTP/1: a word, a blank, and `HTTP/`
-/// later in the line. Servers pass over empty lines before it.
+/// later in the line. Servers pass over empty lines before it, and some over blanks.
 fn request_line(bytes: &[u8]) -> Guess {
     let begin = bytes
         .iter()
-        .position(|b| !matches!(b, b'\r' | b'\n'))
+        .position(|b| !is_blank(*b) && *b != b'\n')
         .unwrap_or(bytes.len());
     let text = &bytes[begin..];
     let unclear = Guess::Unclear(Family::Http);
     let raw = Guess::Clear(Opening::Raw);
-    if text.starts_with(PREFACE) {
+    if bytes.starts_with(PREFACE) {
         return Guess::Clear(Opening::Http2);
     }
-    if PREFACE.starts_with(text) {
+    if PREFACE.starts_with(bytes) {
         return unclear;
     }
     let end = text.iter().position(|b| *b == b'\n');
@@ -205,10 +227,13 @@ fn request_line(bytes: &[u8]) -> Guess {
         .position(|b| !is_token(*b))
         .unwrap_or(line.len());
     let looks_right = match line.get(word) {
-        Some(b' ' | b'\t') => word > 0 && !line.iter().any(|b| is_foreign(*b)),
+        Some(after) if is_blank(*after) => {
+            let foreign = |b: &u8| b.is_ascii_control() && !is_blank(*b);
+            word > 0 && !line.iter().any(foreign)
+        }
         Some(_) => false,
-        // A word without an end, as far as it is there.
-        None => word > 0 && end.is_none(),
+        // A word without an end, or nothing yet.
+        None => end.is_none(),
     };
     if !looks_right {
         return raw;
@@ -216,7 +241,7 @@ fn request_line(bytes: &[u8]) -> Guess {
     match end {
         Some(_) if has_version(line) => Guess::Clear(Opening::Http1),
         Some(_) => raw,
-        None if line.len() < LINE_MAX => unclear,
+        None if bytes.len() < LINE_MAX => unclear,
         // No server reads on, and what reads it strictly refuses it.
         None => Guess::Clear(Opening::Http1),
     }
@@ -227,9 +252,12 @@ fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// What no request line has in it.
-fn is_foreign(byte: u8) -> bool {
-    byte.is_ascii_control() && !matches!(byte, b'\t' | b'\r' | b'\n')
+/// What some server takes for a blank: Python's also what is one in Unicode's first 256 characters.
+fn is_blank(byte: u8) -> bool {
+    matches!(
+        byte,
+        b'\t' | 0x0b | 0x0c | b'\r' | 0x1c..=0x20 | 0x85 | 0xa0
+    )
 }
 
 fn has_version(line: &[u8]) -> bool {

@@ -117,7 +117,7 @@ impl Lab {
             going_by: going_by(rule, &world),
         });
         Self {
-            context: Arc::new(context),
+            context: Arc::new(context.unwrap()),
             world,
             folder,
         }
@@ -136,13 +136,11 @@ impl Lab {
             let mut out = Vec::new();
             copy(self.folder.path(), &Ask::default(), &mut out).unwrap();
             let text = String::from_utf8(out).unwrap();
-            let lines: Vec<Line> = text
-                .lines()
-                .filter_map(|line| match serde_json::from_str(line).unwrap() {
-                    Told::Line(line) => Some(line),
-                    Told::Head(_) => None,
-                })
-                .collect();
+            let told = |line| match serde_json::from_str(line).unwrap() {
+                Told::Line(line) => Some(line),
+                Told::Head(_) => None,
+            };
+            let lines: Vec<Line> = text.lines().filter_map(told).collect();
             if enough(&lines) {
                 return lines;
             }

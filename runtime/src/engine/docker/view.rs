@@ -19,7 +19,7 @@ use selu_compiler::plan::label;
 use super::Docker;
 use super::call::{plain, timeout};
 use super::{credentials, readback};
-use crate::engine::{EngineError, EngineResult, EngineView};
+use crate::engine::{EngineError, EngineResult, EngineView, LogRange, LogSource, LogStream};
 
 /// How many inspects run at once: more gain nothing.
 const AT_ONCE: usize = 8;
@@ -92,10 +92,19 @@ impl EngineView for Docker {
             }
         }
         for volume in volumes.volumes.unwrap_or_default() {
-            let Volume { name, labels, .. } = volume;
+            let Volume {
+                name,
+                labels,
+                driver,
+                options,
+                ..
+            } = volume;
             if owner.owns_volume(&name, &labels) {
                 let labels = labels.into_iter().collect();
-                observed.volumes.insert(name, ObservedVolume { labels });
+                let violations = volume_violations(&driver, options);
+                observed
+                    .volumes
+                    .insert(name, ObservedVolume { labels, violations });
             } else {
                 foreign.note(&name, || described("a volume", Some(&labels)));
             }
@@ -208,6 +217,36 @@ impl EngineView for Docker {
         }
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
+
+    async fn log_stream(&self, name: &str, range: LogRange) -> EngineResult<LogStream> {
+        let call = format!("read the log of {name}");
+        let LogRange {
+            since,
+            tail,
+            follow,
+        } = range;
+        let mut options = LogsOptionsBuilder::default()
+            .stdout(true)
+            .stderr(true)
+            .follow(follow)
+            .tail(&tail.map_or_else(|| "all".to_owned(), |lines| lines.to_string()));
+        if let Some(since) = since {
+            options = options.since(i32::try_from(since).unwrap_or(i32::MAX));
+        }
+        let pieces = self.api.logs(plain(&call, name)?, Some(options.build()));
+        let docker = self.clone();
+        Ok(Box::pin(pieces.filter_map(move |piece| {
+            let piece = match piece {
+                Ok(LogOutput::StdErr { message }) => Some(Ok((LogSource::Error, message))),
+                Ok(LogOutput::StdOut { message } | LogOutput::Console { message }) => {
+                    Some(Ok((LogSource::Out, message)))
+                }
+                Ok(LogOutput::StdIn { .. }) => None,
+                Err(error) => Some(Err(docker.failure(&call, docker.limits.look, error))),
+            };
+            std::future::ready(piece)
+        })))
+    }
 }
 
 impl Docker {
@@ -222,6 +261,7 @@ impl Docker {
             .flatten()
             .any(|component| component.name.contains("Podman"));
         Ok(EngineFacts {
+            id: info.id.clone().unwrap_or_default(),
             version: format!(
                 "{} {} (API {})",
                 if podman { "Podman" } else { "Docker" },
@@ -375,6 +415,15 @@ fn name_of(summary: &ContainerSummary) -> &str {
         .unwrap_or_default()
 }
 
+/// An option of a volume can be a folder of the host.
+fn volume_violations(driver: &str, options: HashMap<String, String>) -> Vec<String> {
+    let other = (driver != "local").then(|| format!("driver {driver}"));
+    let options: BTreeMap<String, String> = options.into_iter().collect();
+    let options = options.into_iter();
+    let options = options.map(|(name, value)| format!("option {name}={value}"));
+    other.into_iter().chain(options).collect()
+}
+
 fn network_of(network: &Network, summaries: &[ContainerSummary]) -> ObservedNetwork {
     let name = network.name.as_deref().unwrap_or_default();
     let option = |name: &str| {
@@ -400,9 +449,17 @@ fn network_of(network: &Network, summaries: &[ContainerSummary]) -> ObservedNetw
         })
         .map(|summary| name_of(summary).to_owned())
         .collect();
+    let layouts = network.ipam.iter();
+    let mut layouts = layouts.flat_map(|ipam| ipam.config.iter().flatten());
+    let layout = layouts.find(|config| {
+        let subnet = config.subnet.as_deref();
+        subnet.is_some_and(|subnet| subnet.parse::<Ipv4Net>().is_ok())
+    });
     ObservedNetwork {
         id: network.id.clone().unwrap_or_default(),
         subnet: subnets(network).next(),
+        bridge: layout.and_then(|config| config.gateway.as_deref()?.parse().ok()),
+        range: layout.and_then(|config| config.ip_range.as_deref()?.parse().ok()),
         closed,
         outside,
         labels: network

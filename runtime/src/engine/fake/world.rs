@@ -88,6 +88,7 @@ impl Volume {
         Self {
             observed: ObservedVolume {
                 labels: labels.clone(),
+                violations: Vec::new(),
             },
             seeded: None,
             policy: None,
@@ -99,6 +100,7 @@ impl Default for World {
     fn default() -> Self {
         Self {
             engine: EngineFacts {
+                id: "the-engine".to_owned(),
                 version: "Fake 1 (API 1.41)".to_owned(),
                 cpus: 2,
                 architecture: match std::env::consts::ARCH {
@@ -250,6 +252,8 @@ impl World {
         let network_of = ObservedNetwork {
             id: self.next_id(),
             subnet: Some(network.subnet),
+            bridge: Some(network.bridge),
+            range: Some(network.dynamic_range()),
             closed: !network.outside,
             outside: network.outside,
             labels: labels.clone(),

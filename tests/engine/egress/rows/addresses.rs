@@ -5,7 +5,7 @@ use serde_json::json;
 use super::super::lab::{DNS, OTHER, WILD, WWW};
 use super::super::table::Refusal::{Closed, Cut, Forbidden, NoRoute, Silence};
 use super::super::table::Row;
-use super::{get, hello, reached, talk};
+use super::{UNROUTED, get, hello, reached, talk};
 
 pub(super) fn rows() -> Vec<Row> {
     vec![
@@ -15,21 +15,21 @@ pub(super) fn rows() -> Vec<Row> {
             get(OTHER, 80),
             reached(OTHER),
         )
-        .meets(&[NoRoute]),
+        .meets(&UNROUTED),
         Row::new(
             "raw address of an allowed host",
             "talk",
             hello(WWW, 443, &["www.selu-lab.net"]),
             reached(WWW),
         )
-        .meets(&[NoRoute]),
+        .meets(&UNROUTED),
         Row::new(
             "raw address that is listed, without the proxy",
             "talk",
             talk(WWW, 5000, json!([])),
             reached(WWW),
         )
-        .meets(&[NoRoute]),
+        .meets(&UNROUTED),
         Row::new(
             "another port of an allowed name",
             "talk",
@@ -58,7 +58,7 @@ pub(super) fn rows() -> Vec<Row> {
             json!({"address": OTHER, "port": 7}),
             reached(OTHER),
         )
-        .meets(&[NoRoute]),
+        .meets(&UNROUTED),
         Row::new(
             "UDP to an allowed name, any port of which is allowed",
             "udp",
@@ -87,7 +87,7 @@ pub(super) fn rows() -> Vec<Row> {
             json!({"address": OTHER, "raw": false}),
             format!("echo from {OTHER}"),
         )
-        .meets(&[Forbidden, NoRoute])
+        .meets(&[Forbidden, NoRoute, Silence])
         .without(format!("\"at\":\"{OTHER}")),
         Row::new(
             "ICMP to an allowed name",
@@ -108,7 +108,7 @@ pub(super) fn rows() -> Vec<Row> {
             json!({"server": format!("{DNS}:53"), "name": "www.selu-lab.net"}),
             WWW,
         )
-        .meets(&[NoRoute])
+        .meets(&UNROUTED)
         .without("\"kind\":\"dns\""),
         Row::new(
             "DNS straight to a resolver, TCP",
@@ -116,7 +116,7 @@ pub(super) fn rows() -> Vec<Row> {
             json!({"server": format!("{DNS}:53"), "name": "www.selu-lab.net", "tcp": true}),
             WWW,
         )
-        .meets(&[NoRoute])
+        .meets(&UNROUTED)
         .without("\"kind\":\"dns\""),
         Row::new(
             "DNS straight to a resolver of one's own",
@@ -124,7 +124,7 @@ pub(super) fn rows() -> Vec<Row> {
             json!({"server": format!("{OTHER}:53"), "name": "secret.selu-other.net"}),
             OTHER,
         )
-        .meets(&[NoRoute])
+        .meets(&UNROUTED)
         .without("\"kind\":\"dns\""),
         Row::new(
             "a listed port that answers nothing of what is asked",

@@ -6,7 +6,7 @@ use super::super::lab::{HOST, HOST_PORTS, METADATA, PRIVATE};
 use super::super::scene::{FREE_PORT, Scene, address_in};
 use super::super::table::Refusal::{Closed, Cut, Forbidden, NoName, NoRoute, Silence};
 use super::super::table::{Proof, Row};
-use super::{GRPC_ANSWER, at, get, grpc, reached, talk};
+use super::{GRPC_ANSWER, UNROUTED, at, get, grpc, reached, talk};
 use crate::daemon;
 
 const GREETING: &str = "reached the host";
@@ -29,7 +29,7 @@ pub(super) fn rows(scene: &Scene) -> Vec<Row> {
                 greet(address, HOST_PORTS[0]),
                 GREETING,
             )
-            .meets(&[NoRoute])
+            .meets(&UNROUTED)
             .without("\"at\":\"host:"),
         );
         rows.push(
@@ -55,7 +55,7 @@ pub(super) fn rows(scene: &Scene) -> Vec<Row> {
             GREETING,
         )
         .proved(Proof::FreeWith(greet(&ordinary, HOST_PORTS[0])))
-        .meets(&[NoRoute, Silence])
+        .meets(&UNROUTED)
         .without("\"at\":\"host:"),
     );
     rows.push(
@@ -65,7 +65,7 @@ pub(super) fn rows(scene: &Scene) -> Vec<Row> {
             json!({"address": ordinary, "port": HOST_PORTS[0]}),
             GREETING,
         )
-        .meets(&[NoRoute])
+        .meets(&UNROUTED)
         .without("\"at\":\"host:"),
     );
     let six = scene.free.host_address(6);
@@ -76,7 +76,7 @@ pub(super) fn rows(scene: &Scene) -> Vec<Row> {
             greet(&six, HOST_PORTS[0]),
             GREETING,
         )
-        .meets(&[NoRoute, Forbidden])
+        .meets(&UNROUTED)
         .without("\"at\":\"host:"),
     );
     rows.push(
@@ -106,7 +106,7 @@ pub(super) fn rows(scene: &Scene) -> Vec<Row> {
             greet(&ordinary, HOST_PORTS[1]),
             GREETING,
         )
-        .meets(&[NoRoute])
+        .meets(&UNROUTED)
         .without("\"at\":\"host:"),
     );
     rows.push(
@@ -128,7 +128,7 @@ pub(super) fn rows(scene: &Scene) -> Vec<Row> {
                 get(address, 80),
                 reached(address),
             )
-            .meets(&[NoRoute]),
+            .meets(&UNROUTED),
         );
         rows.push(
             Row::new(
@@ -216,7 +216,7 @@ fn neighbours(scene: &Scene) -> Vec<Row> {
             GRPC_ANSWER,
         )
         .proved(Proof::Beside(near.clone(), grpc(&address)))
-        .meets(&[NoRoute]),
+        .meets(&UNROUTED),
     );
     rows.push(
         Row::new(
@@ -261,7 +261,7 @@ fn neighbours(scene: &Scene) -> Vec<Row> {
             reached("11.20.30.12:9999"),
         )
         .proved(Proof::Of("near", nines(&virtual_address)))
-        .meets(&[NoRoute]),
+        .meets(&UNROUTED),
     );
     let gateway_near = scene.gateway_in("near");
     let through = |gateway: &str| {
@@ -281,7 +281,7 @@ fn neighbours(scene: &Scene) -> Vec<Row> {
             reached("11.20.30.12:9999"),
         )
         .proved(Proof::Of("near", through(&gateway_near)))
-        .meets(&[NoRoute]),
+        .meets(&UNROUTED),
     );
     // The gateway from behind: the network where it dials.
     let behind = address_in(&scene.project.gateway(), &scene.outside_network());

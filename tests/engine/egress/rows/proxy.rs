@@ -6,7 +6,7 @@ use super::super::lab::{HOST_PORTS, METADATA, OTHER, PRIVATE, PRIVATE_OTHER, WWW
 use super::super::scene::{Scene, address_in};
 use super::super::table::Refusal::{Closed, Cut, Forbidden, Http, NoName, NoRoute, Silence};
 use super::super::table::{Place, Proof, Row};
-use super::{GRPC_ANSWER, PROXY, PROXY_PORT, at, get, grpc, grpc_steps, hello, raw, reached, talk};
+use super::{GRPC_ANSWER, PROXY, PROXY_PORT, UNROUTED, at, get, grpc, grpc_steps, hello, raw, reached, talk};
 
 /// A tunnel to `target`, and a plain request in it.
 fn tunnel(target: &str) -> Value {
@@ -260,7 +260,7 @@ fn any(scene: &Scene) -> Vec<Row> {
     };
     let host = |row: Row| row.without("\"at\":\"host:");
     vec![
-        row("a raw address", get(OTHER, 80), reached(OTHER)).meets(&[NoRoute]),
+        row("a raw address", get(OTHER, 80), reached(OTHER)).meets(&UNROUTED),
         row(
             "a tunnel to an address",
             tunnel(&format!("{OTHER}:80")),
@@ -358,7 +358,7 @@ fn private() -> Vec<Row> {
             talk(PRIVATE, 5000, json!([])),
             reached(PRIVATE),
         )
-        .meets(&[NoRoute]),
+        .meets(&UNROUTED),
         row(
             "another port of its address",
             tunnel(&format!("{PRIVATE}:80")),

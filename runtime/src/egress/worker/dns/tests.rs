@@ -117,18 +117,18 @@ async fn the_gateway_itself_has_a_name_in_every_network() {
 #[tokio::test]
 async fn names_below_a_wildcard_never_take_the_address_of_a_listed_name() {
     let hosts = ["*.wild.example:443", "api.example.com:443"];
-    let lab = Lab::new(&rule(NetworkMode::Allowlist, &hosts, &[]));
-    let mut refused = 0;
-    for n in 0..200 {
-        refused +=
-            usize::from(lookup(&lab, &format!("n{n}.wild.example."), RecordType::A).is_err());
-    }
-    assert!(refused > 0);
-    assert!(lookup(&lab, "api.example.com.", RecordType::A).is_ok());
-    assert!(
-        lookup(&lab, "n0.wild.example.", RecordType::A).is_ok(),
-        "known before"
+    let mut small = rule(NetworkMode::Allowlist, &hosts, &[]);
+    small.subnet = "10.231.7.0/28".parse().unwrap();
+    let lab = Lab::new(&small);
+    let answers: Vec<_> = (0..8)
+        .map(|n| lookup(&lab, &format!("n{n}.wild.example."), RecordType::A).is_ok())
+        .collect();
+    assert_eq!(
+        answers.iter().filter(|given| **given).count(),
+        6,
+        "one is kept"
     );
+    assert!(lookup(&lab, "api.example.com.", RecordType::A).is_ok());
 }
 
 #[tokio::test]

@@ -81,6 +81,9 @@ fn http_is_recognised_in_every_form_that_some_server_reads() {
         "get / http/1.1\r\n",
         "\r\n\r\nGET / HTTP/1.1\r\n",
         "GET\t/\tHTTP/1.1\r\n",
+        " GET / HTTP/1.1\r\n",
+        "\r\n \x0bGET\x0c/\x1fHTTP/1.1\r\n",
+        "GET / HTTP/1.1\rHost: a\r\r\n",
         "GET  /  HTTP/1.1  \r\n",
         "X-OWN-METHOD / HTTP/1.1\r\n",
         "GET http://other.example/ HTTP/1.1\r\n",
@@ -121,12 +124,12 @@ fn other_protocols_pass_at_once() {
         b"a001 LOGIN user pass\r\n",
         b"*1\r\n$4\r\nPING\r\n",
         b"PING\r\n",
+        b"\r\nPING\r\n",
         b"{\"jsonrpc\":\"2.0\"}",
         b"\x00\x00\x00\x08\x04\xd2\x16\x2f",
         b"\x10\x0c\x00\x04MQTT",
         b"\x16\x02",
         b"GET \x00/ HTTP/1.1\r\n",
-        b" GET / HTTP/1.1\r\n",
     ];
     for begin in begins {
         assert_eq!(clear(begin), Some(Opening::Raw), "{begin:?}");
@@ -177,15 +180,54 @@ async fn a_begin_without_an_end_is_refused_within_the_bound() {
     writer.await.unwrap();
 }
 
-#[tokio::test]
-async fn a_begin_that_stays_unclear_is_refused_in_time() {
+/// Sniffs with almost no patience.
+async fn hasty(begin: &[u8]) -> Result<Opening, Stop> {
     let (mut near, far) = pair().await;
-    near.write_all(b"GET / ").await.unwrap();
-    let stop = sniff_within(Duration::from_millis(20), &far, &mut BytesMut::new()).await;
-    assert!(
-        matches!(stop, Err(Stop::Refused(Reason::TooSlow))),
-        "{stop:?}"
-    );
+    near.write_all(begin).await.unwrap();
+    let short = Duration::from_millis(20);
+    sniff_within(short, short, &far, &mut BytesMut::new()).await
+}
+
+#[tokio::test]
+async fn a_hello_or_a_request_that_does_not_go_on_is_refused_in_time() {
+    for begin in [
+        &b"\x16\x03"[..],
+        b"GET / HTTP/1.1",
+        b"GET / HTTP/1.1\rHost: a\r\r",
+    ] {
+        let stop = hasty(begin).await;
+        assert!(
+            matches!(stop, Err(Stop::Refused(Reason::TooSlow))),
+            "{stop:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_waits_after_a_word_is_heard_and_never_becomes_http() {
+    assert_eq!(hasty(b"PING").await.unwrap(), Opening::Pending);
+
+    for (rest, is_refused) in [
+        (&b"more\n"[..], false),
+        (b"\x00", false),
+        (b" / HTTP/1.1\r\nHost: a\r\n\r\n", true),
+        (b" / http/1.1", true),
+    ] {
+        let (mut near, far) = pair().await;
+        let mut read = BytesMut::from("PING");
+        near.write_all(rest).await.unwrap();
+        match read_on(&far, &mut read).await {
+            Ok(goes_on) => assert!(!goes_on && !is_refused, "{rest:?}"),
+            Err(Stop::Refused(Reason::NotHttp(_))) => assert!(is_refused, "{rest:?}"),
+            Err(stop) => panic!("{stop:?}"),
+        }
+    }
+    let (mut near, far) = pair().await;
+    let mut read = BytesMut::from("PING");
+    near.write_all(b" / HT").await.unwrap();
+    assert!(read_on(&far, &mut read).await.unwrap());
+    near.write_all(b"TP/1.1").await.unwrap();
+    assert!(read_on(&far, &mut read).await.is_err());
 }
 
 #[test]
