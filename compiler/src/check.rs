@@ -111,12 +111,15 @@ fn whole_project(
         .collect();
     let shared = outcomes.collect();
     let mut ids = HashMap::new();
-    let agents = if sources.kind == Some(RootKind::Capability) {
+    let mut agents = if sources.kind == Some(RootKind::Capability) {
         nameless(shared, &mut ids, &mut diagnostics)
     } else {
         agents(sources, own, shared, draft, &mut ids, &mut diagnostics)
     };
-    settings.targets(&instances(&ids, &agents), &mut diagnostics);
+    if settings.has_targets() {
+        settings.targets(&instances(&ids, &agents), &mut diagnostics);
+    }
+    override_limits(&settings.settings, &mut agents);
     settings.settings.levels.apply(&mut diagnostics);
     quotes::keep(&mut diagnostics, sources);
     diagnostics
@@ -206,6 +209,18 @@ fn nameless(
         }
     }
     agents
+}
+
+/// Limits of selu.toml count for one instance, also where several agents name the same capability.
+fn override_limits(settings: &Settings, agents: &mut BTreeMap<String, Agent>) {
+    for (key, limits) in &settings.limits {
+        let capability = agents
+            .get_mut(key.agent())
+            .and_then(|agent| agent.capabilities.get_mut(key.capability()));
+        if let Some(capability) = capability {
+            limits.apply(&mut Arc::make_mut(capability).limits);
+        }
+    }
 }
 
 /// The name of what is compiled without a project.

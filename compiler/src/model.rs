@@ -20,6 +20,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::diag::levels::Levels;
+use crate::yaml::node::Span;
 
 /// `agent/capability`, the key of an instance everywhere (L3). A capability compiled alone lives under the nameless
 /// agent, written `_`, which no id can be.
@@ -142,6 +143,8 @@ pub struct Settings {
     pub private: BTreeMap<InstanceKey, Vec<String>>,
     /// `[build."agent/capability"] prepare`: a command that `selu build` runs first, with its words.
     pub prepare: BTreeMap<InstanceKey, Vec<String>>,
+    /// `[limits."agent/capability"]`: already in [`Capability::limits`], kept to say where a limit comes from.
+    pub limits: BTreeMap<InstanceKey, LimitOverrides>,
     /// `[discovery] on_change`.
     pub on_change: OnChange,
     /// `[diagnostics]`.
@@ -208,6 +211,10 @@ pub struct Capability {
     pub id: String,
     /// Where `id` is written; its file is the manifest.
     pub origin: Origin,
+    /// Where `image` is, in the same file.
+    pub image_at: Span,
+    /// The same of `resources.max_cpu_fraction`, or of what would hold it.
+    pub cpus_at: Span,
     /// tool or environment.
     pub class: Class,
     /// The image as written, checked.
@@ -224,7 +231,7 @@ pub struct Capability {
     pub sharing: Sharing,
     /// Required secrets, sorted by name.
     pub credentials: Vec<Credential>,
-    /// Limits with every default filled in.
+    /// Limits with every default filled in, and those of selu.toml in place of the manifest's.
     pub limits: Limits,
     /// `prompt.md` and its translations by file name.
     pub prompts: BTreeMap<String, Prompt>,
@@ -418,6 +425,61 @@ pub struct Limits {
     pub cpu_seconds: u64,
     /// Processes and threads.
     pub pids: u64,
+}
+
+/// Limits of one instance that selu.toml has in place of the manifest's, each with where it is written. Units as in
+/// [`Limits`].
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LimitOverrides {
+    /// `max_memory_mb`.
+    pub memory_mb: Option<(u64, Origin)>,
+    /// `max_cpu_fraction`.
+    pub nano_cpus: Option<(u64, Origin)>,
+    /// `max_cpu_seconds`.
+    pub cpu_seconds: Option<(u64, Origin)>,
+    /// `pids_limit`.
+    pub pids: Option<(u64, Origin)>,
+}
+
+impl LimitOverrides {
+    /// Puts them into a manifest's limits.
+    pub fn apply(&self, limits: &mut Limits) {
+        let Limits {
+            memory_mb,
+            nano_cpus,
+            cpu_seconds,
+            pids,
+        } = limits;
+        for (own, other) in [
+            (memory_mb, &self.memory_mb),
+            (nano_cpus, &self.nano_cpus),
+            (cpu_seconds, &self.cpu_seconds),
+            (pids, &self.pids),
+        ] {
+            if let Some((limit, _)) = other {
+                *own = *limit;
+            }
+        }
+    }
+
+    /// Where each is written, by the name of its field in [`Limits`].
+    pub fn origins(&self) -> BTreeMap<String, Origin> {
+        let Self {
+            memory_mb,
+            nano_cpus,
+            cpu_seconds,
+            pids,
+        } = self;
+        [
+            ("memory_mb", memory_mb),
+            ("nano_cpus", nano_cpus),
+            ("cpu_seconds", cpu_seconds),
+            ("pids", pids),
+        ]
+        .into_iter()
+        .filter_map(|(name, limit)| Some((name.to_owned(), limit.as_ref()?.1.clone())))
+        .collect()
+    }
 }
 
 /// The folder that builds an image.

@@ -67,6 +67,9 @@ pub struct PlannedInstance {
     pub sharing: Sharing,
     /// Limits, also those that the engine does not enforce by itself (`cpu_seconds`).
     pub limits: Limits,
+    /// Which of them selu.toml has in place of the manifest's, and where: the name of the field → its place.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub limit_overrides: BTreeMap<String, Origin>,
     /// Egress rules.
     pub network_rules: Network,
     /// Entries whose destinations may be private addresses, by selu.toml's permission (N8); normalised and sorted.

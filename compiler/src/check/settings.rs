@@ -1,5 +1,6 @@
 //! selu.toml: Raw → [`Settings`].
 
+mod limits;
 mod reach;
 
 use std::collections::{BTreeMap, HashMap};
@@ -11,7 +12,7 @@ use toml::de::{DeTable, DeValue};
 use super::shape::{self, Unknown, nearest};
 use crate::diag::codes::{manifest, settings as codes};
 use crate::diag::levels::Level;
-use crate::diag::{self, Diagnostic, Place};
+use crate::diag::{self, Code, Diagnostic, Place};
 use crate::model::settings::RawSettings;
 use crate::model::{InstanceKey, Network, Origin, Settings, is_id, schemas};
 use crate::source::SourceFile;
@@ -35,6 +36,8 @@ struct Target {
     instance: InstanceKey,
     tool: Option<String>,
     place: Place,
+    /// What it is if there is no such instance or tool.
+    code: &'static Code,
 }
 
 /// Checks selu.toml by itself.
@@ -123,6 +126,7 @@ impl Check<'_> {
                 instance: instance.clone(),
                 tool: Some(tool.to_owned()),
                 place: place.clone(),
+                code: &codes::NOT_AN_INSTANCE,
             });
             if let Some(policy) = policy {
                 let key = (instance, tool.to_owned());
@@ -143,6 +147,7 @@ impl Check<'_> {
                 instance: instance.clone(),
                 tool: None,
                 place,
+                code: &codes::NOT_AN_INSTANCE,
             });
             let Some(prepare) = build.and_then(|build| build.prepare) else {
                 continue;
@@ -164,6 +169,7 @@ impl Check<'_> {
         for (key, reach) in raw.network.unwrap_or_default() {
             self.private(&key, reach.and_then(|reach| reach.private));
         }
+        self.limits(raw.limits.unwrap_or_default());
         if let Some(on_change) = raw.discovery.and_then(|discovery| discovery.on_change) {
             self.outcome.settings.on_change = on_change;
         }
@@ -277,6 +283,11 @@ pub(super) enum Tools<'a> {
 }
 
 impl Outcome {
+    /// Whether any setting names an instance.
+    pub(super) fn has_targets(&self) -> bool {
+        !self.targets.is_empty()
+    }
+
     /// Says which settings name nothing that exists.
     pub(super) fn targets(
         &mut self,
@@ -291,6 +302,7 @@ impl Outcome {
             instance,
             tool,
             place,
+            code,
         } in &self.targets
         {
             let known = |wanted: bool| {
@@ -311,7 +323,7 @@ impl Outcome {
                 ),
                 _ => continue,
             };
-            let finding = Diagnostic::new(&codes::NOT_AN_INSTANCE, place.clone(), message);
+            let finding = Diagnostic::new(code, place.clone(), message);
             suggestions += 1;
             findings.push(match near {
                 Some(near) => finding.help(format!("did you mean `{near}`?")),

@@ -71,6 +71,7 @@ pub(super) fn from_plan(planned: &PlannedInstance) -> LockedInstance {
         cache,
         sharing,
         limits,
+        limit_overrides: _,
         network_rules,
         // What selu.toml permits stands beside the lock, in the same commit.
         private: _,

@@ -261,17 +261,24 @@ fn facts(instance: &PlannedInstance) -> Vec<FactView> {
         cpu_seconds,
         pids,
     } = &instance.limits;
-    fact(
-        "limits",
-        vec![format!(
-            "{memory_mb} MiB memory, {} CPU, {cpu_seconds} s CPU a call, {pids} processes",
-            cores(*nano_cpus)
-        )],
-    );
-    fact(
-        "network",
-        network(&instance.network_rules, &instance.private),
-    );
+    let mut limits = vec![format!(
+        "{memory_mb} MiB memory, {} CPU, {cpu_seconds} s CPU a call, {pids} processes",
+        cores(*nano_cpus)
+    )];
+    let overridden = instance.limit_overrides.iter().map(|(limit, origin)| {
+        let limit = match limit.as_str() {
+            "memory_mb" => "memory",
+            "nano_cpus" => "CPU",
+            "cpu_seconds" => "CPU time",
+            "pids" => "processes",
+            other => other,
+        };
+        let place = format!("{}:{}", escape(origin.file.as_str()), origin.line);
+        format!("{} as set in {place}", escape(limit))
+    });
+    limits.extend(overridden);
+    fact("limits", limits);
+    fact("network", network(&instance.network_rules, &instance.private));
     let mut writable = match instance.filesystem {
         Filesystem::None => "nothing is writable".to_owned(),
         Filesystem::Temp => "/tmp, 64 MiB, emptied at restart".to_owned(),

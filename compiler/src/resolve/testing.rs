@@ -18,6 +18,7 @@ use crate::observed::{
 };
 use crate::plan::{ContainerSpec, ImageKind, Plan, PlannedNetwork, label};
 use crate::resolve::{Resolved, resolve};
+use crate::yaml::node::Span;
 
 /// The digest of every image that a registry has here.
 pub(crate) const DIGEST: &str =
@@ -336,6 +337,16 @@ fn capability(id: &str, image: &str, file: &str) -> Capability {
     Capability {
         id: id.to_owned(),
         origin: origin(file),
+        image_at: Span {
+            line: 2,
+            column: 8,
+            length: 19,
+        },
+        cpus_at: Span {
+            line: 7,
+            column: 21,
+            length: 3,
+        },
         class: Class::Tool,
         image: ImageReference {
             written: image.to_owned(),

@@ -63,6 +63,7 @@ impl Check<'_> {
             instance: instance.clone(),
             tool: None,
             place,
+            code: &codes::NOT_AN_INSTANCE,
         });
         for (index, text) in entries.unwrap_or_default().into_iter().enumerate() {
             let place = self.document.place(&format!("{pointer}/private/{index}"));

@@ -17,6 +17,7 @@ pub static ALL: &[&Code] = &[
     &BAD_RESOLVER,
     &PRIVATE_NEVER,
     &PRIVATE_NOT_LISTED,
+    &LIMITS_WITHOUT_INSTANCE,
 ];
 
 /// `toml-syntax`.
@@ -185,5 +186,18 @@ pub static PRIVATE_NOT_LISTED: Code = Code {
     cure: "List the host in the manifest's `network.hosts`, or remove the entry.",
     example: r#"[network."helper/weather"]
 private = ["db.corp.example:5432"]
+"#,
+};
+
+/// `limits-without-instance`.
+pub static LIMITS_WITHOUT_INSTANCE: Code = Code {
+    id: "SELU0916",
+    name: "limits-without-instance",
+    severity: Severity::Error,
+    rules: &["L3", "R1"],
+    cause: "`[limits]` names an instance that the project does not have. A limit is a guard: one that guards nothing is never ignored.",
+    cure: "Correct the name, or remove the table.",
+    example: r#"[limits."helper/wether"]
+max_memory_mb = 64
 "#,
 };

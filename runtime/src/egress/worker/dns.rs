@@ -150,7 +150,10 @@ fn decide(
     let written = query.name().to_ascii();
     let denied = |reason: &Reason| context.recorder.record(event(context, &written, reason));
     if !context.questions.take(now) {
-        denied(&Reason::RateLimited);
+        // Without the name, so that a flood of names is one line of the log.
+        let mut event = event(context, "", &Reason::RateLimited);
+        event.name = None;
+        context.recorder.record(event);
         return Err(ResponseCode::Refused);
     }
     let Some(Host::Name(name)) = Host::read(&written) else {
