@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::super::lab::{HOST, HOST_PORTS, METADATA, PRIVATE};
 use super::super::scene::{FREE_PORT, Scene, address_in};
-use super::super::table::Refusal::{Closed, Cut, Forbidden, NoName, NoRoute, Silence};
+use super::super::table::Refusal::{Closed, Cut, Forbidden, NoName};
 use super::super::table::{Proof, Row};
 use super::{GRPC_ANSWER, UNROUTED, at, get, grpc, reached, talk};
 use crate::daemon;

@@ -4,9 +4,11 @@ use serde_json::{Value, json};
 
 use super::super::lab::{HOST_PORTS, METADATA, OTHER, PRIVATE, PRIVATE_OTHER, WWW};
 use super::super::scene::{Scene, address_in};
-use super::super::table::Refusal::{Closed, Cut, Forbidden, Http, NoName, NoRoute, Silence};
+use super::super::table::Refusal::{Closed, Cut, Forbidden, Http, NoName, Silence};
 use super::super::table::{Place, Proof, Row};
-use super::{GRPC_ANSWER, PROXY, PROXY_PORT, UNROUTED, at, get, grpc, grpc_steps, hello, raw, reached, talk};
+use super::{
+    GRPC_ANSWER, PROXY, PROXY_PORT, UNROUTED, at, get, grpc, grpc_steps, hello, raw, reached, talk,
+};
 
 /// A tunnel to `target`, and a plain request in it.
 fn tunnel(target: &str) -> Value {
