@@ -41,16 +41,16 @@ pub struct Checked {
     pub project: Option<Project>,
     /// All findings, by file, line and column.
     pub diagnostics: Vec<Diagnostic>,
-    /// Whose objects are meant, for what needs nothing else; `None` if the name is not known or selu.toml has an error, so
-    /// that neither the owner nor the engine is guessed.
+    /// Whose objects are meant, for what needs nothing else; `None` if selu.toml has an error, so that neither the owner nor
+    /// the engine is guessed.
     pub owner: Option<Owner>,
 }
 
 /// Whose objects on which engine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Owner {
-    /// The project's name.
-    pub name: String,
+    /// The project's name, where it has one.
+    pub name: Option<String>,
     /// selu.toml.
     pub settings: Settings,
 }
@@ -132,8 +132,8 @@ fn whole_project(
     let sound = !diagnostics.iter().any(|diagnostic| {
         diagnostic.severity == Severity::Error && diagnostic.place.origin.file == "selu.toml"
     });
-    let owner = name.clone().filter(|_| sound).map(|name| Owner {
-        name,
+    let owner = (sound && sources.kind.is_some()).then(|| Owner {
+        name: name.clone(),
         settings: settings.settings.clone(),
     });
     let project = (!wrong).then_some(Project {
