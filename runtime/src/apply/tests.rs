@@ -1,6 +1,7 @@
 //! Every test is a script on an engine in memory: from a project to a plan, to steps, to what is there afterwards.
 
 mod discovery;
+mod egress;
 mod faults;
 mod removal;
 
