@@ -12,6 +12,7 @@ mod field_locks;
 mod hostile;
 mod plans;
 mod project;
+mod same;
 mod secrets;
 mod usage;
 

@@ -6,8 +6,12 @@ use serde_json::json;
 
 use super::testing::{DIGEST, IMAGE_ID, OTHER_DIGEST, SOURCE, World, key_of, origin, tool};
 use super::{image_references, pinned_references, resolve, wanted_names};
+use crate::diag::Place;
 use crate::lock::{LockedTool, ToolOrigin};
-use crate::model::{Filesystem, NetworkMode, Policy, Prompt, Routing, SharingMode, ToolSource};
+use crate::model::{
+    Filesystem, LimitOverrides, NetworkMode, Origin, Policy, Prompt, Routing, SharingMode,
+    ToolSource,
+};
 use crate::observed::{ImageFacts, ObservedVolume};
 use crate::plan::{ImageKind, PlannedContainer, PlannedImage, PolicyOrigin, label};
 
@@ -441,6 +445,55 @@ fn more_cores_than_the_engine_has_is_an_error_and_as_many_is_not() {
             "cpu-limit-above-engine: weather/api: a limit of 2.5 cores is above the 2 of the engine's host"
         ]
     );
+}
+
+#[test]
+fn findings_about_image_and_cores_point_at_the_line_that_says_them() {
+    const FILE: &str = "agents/weather/capabilities/api/manifest.yaml";
+    let places = |world: &World| -> Vec<(&str, String)> {
+        let found = world.resolve().diagnostics;
+        let places = found.iter().map(|finding| {
+            let Place {
+                origin,
+                length,
+                path,
+            } = &finding.place;
+            let at = format!(
+                "{}:{}:{}+{length} {path}",
+                origin.file, origin.line, origin.column
+            );
+            (finding.code.name, at)
+        });
+        places.collect()
+    };
+    let mut world = World::new();
+    world.observed.images.clear();
+    assert_eq!(
+        places(&world),
+        [("image-missing", format!("{FILE}:2:8+19 image"))]
+    );
+    let mut world = World::new();
+    world.capability("weather/api").limits.nano_cpus = 2_500_000_000;
+    let own = format!("{FILE}:7:21+3 resources.max_cpu_fraction");
+    assert_eq!(places(&world), [("cpu-limit-above-engine", own)]);
+    let limits = LimitOverrides {
+        nano_cpus: Some((
+            2_500_000_000,
+            Origin {
+                file: "selu.toml".into(),
+                line: 9,
+                column: 20,
+            },
+        )),
+        ..LimitOverrides::default()
+    };
+    world
+        .project
+        .settings
+        .limits
+        .insert(key_of("weather/api"), limits);
+    let overridden = "selu.toml:9:20+1 limits[\"weather/api\"].max_cpu_fraction".to_owned();
+    assert_eq!(places(&world), [("cpu-limit-above-engine", overridden)]);
 }
 
 #[test]

@@ -6,7 +6,11 @@
     reason = "its output is its purpose"
 )]
 
+mod dns;
+mod hello;
 mod listen;
+mod packet;
+mod talk;
 mod tools;
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -22,7 +26,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 const ROLES: &str = "roles: serve | serve-loopback | serve-after SECONDS | lists KIND | never-ready | silent | \
                      exit CODE LINE | flood BYTES | banner TEXT | \
-                     listen-tcp ADDRESS… | listen-udp ADDRESS… | call tcp|udp|resolve ARGUMENTS";
+                     listen-tcp ADDRESS… | listen-udp ADDRESS… | call TOOL ARGUMENTS";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

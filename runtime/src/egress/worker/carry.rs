@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use rustix::net::sockopt;
@@ -44,6 +44,9 @@ impl Passage {
     ) -> Result<Self, Reason> {
         let ticket = Ticket::take(context, target, via)?;
         let going_by = context.going_by();
+        if let Some(name) = target.name() {
+            context.may_look_up(name, going_by.rules.lists(name), Instant::now())?;
+        }
         let private = going_by.rules.permits_private(target);
         let (upstream, address): (TcpStream, IpAddr) = tokio::select! {
             biased;

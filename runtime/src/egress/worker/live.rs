@@ -103,6 +103,11 @@ pub(crate) struct Ticket {
 }
 
 impl Ticket {
+    /// The network that it is in.
+    pub(crate) fn context(&self) -> &NetworkContext {
+        &self.context
+    }
+
     /// Checks the rules and registers the connection, in one step: a policy that comes later finds it.
     pub(super) fn take(
         context: &Arc<NetworkContext>,
@@ -152,6 +157,11 @@ impl Ticket {
         event.address = Some(address);
         self.context.recorder.record(event);
         Ok(())
+    }
+
+    /// Whose network it is in.
+    pub(crate) fn context(&self) -> &Arc<NetworkContext> {
+        &self.context
     }
 
     /// Where to.
