@@ -396,7 +396,7 @@ mod tests {
             text.starts_with("# what weather/api tried\nnetwork:\n  mode: none\n"),
             "{text}"
         );
-        assert_eq!(text.matches("# left out: ").count(), 3, "{text}");
+        assert_eq!(text.matches("# left out: ").count(), 4, "{text}");
         assert!(!text.contains('\u{1b}'), "{text}");
     }
 
