@@ -165,7 +165,11 @@ impl Suggestion {
                 Some(advice) => tried.push(advice),
                 None => {
                     if let (Some(target), Some(why)) = (target(event), &event.reason) {
-                        suggestion.left_out.insert(target, escape(&why.text));
+                        let why = match wanted {
+                            true => "no entry can allow it".to_owned(),
+                            false => escape(&why.text),
+                        };
+                        suggestion.left_out.insert(target, why);
                     }
                 }
             }
