@@ -1,6 +1,7 @@
 //! Sources → [`Checked`]: every rule that needs no engine, a rule family a file, all findings in one run.
 
 mod agent;
+pub mod arguments;
 mod cache;
 mod capability;
 pub mod credential;
