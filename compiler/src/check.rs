@@ -33,6 +33,7 @@ use agent::Shared;
 pub use cache::Cache;
 use capability::Outcome;
 use settings::Tools;
+pub(crate) use shape::nearest;
 
 /// The outcome of a check.
 #[derive(Debug)]

@@ -1,5 +1,6 @@
 //! Plans for people and for programs.
 
+pub(crate) mod call;
 mod escape;
 mod view;
 
@@ -11,6 +12,7 @@ use serde::Serialize;
 use crate::diff::ChangeSet;
 use crate::plan::Plan;
 
+pub use call::{Called, call_json};
 pub use escape::escape;
 pub(crate) use escape::hidden;
 pub(crate) use view::cores;

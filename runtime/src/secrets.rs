@@ -13,7 +13,8 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use secrecy::{ExposeSecret, SecretString};
-use selu_compiler::model::{CredentialScope, InstanceKey, Project};
+use selu_compiler::diag::shown;
+use selu_compiler::model::{Credential, CredentialScope, InstanceKey, Project};
 use serde_json::{Map, Value};
 
 /// What every variable that holds a credential begins with.
@@ -44,6 +45,12 @@ pub enum SecretsError {
     /// A value that is not text.
     #[error("the value of {variable} is not UTF-8")]
     NotUtf8 {
+        /// The variable.
+        variable: String,
+    },
+    /// E04: no variable and no call can carry it.
+    #[error("the value of {variable} holds a NUL byte")]
+    Nul {
         /// The variable.
         variable: String,
     },
@@ -124,6 +131,14 @@ impl Secrets {
             }
         }
 
+        if let Some((variable, _)) = found
+            .iter()
+            .find(|(_, value)| value.expose_secret().contains('\0'))
+        {
+            return Err(SecretsError::Nul {
+                variable: variable.clone(),
+            });
+        }
         unused.sort();
         // An empty variable is how a shell says that there is none.
         found.retain(|_, value| !value.expose_secret().is_empty());
@@ -145,19 +160,42 @@ impl Secrets {
     pub fn discovery_config(
         &self,
         instance: &InstanceKey,
-        credentials: &[selu_compiler::model::Credential],
+        credentials: &[Credential],
+    ) -> Result<Config, MissingCredentials> {
+        let system = credentials
+            .iter()
+            .filter(|credential| credential.scope == CredentialScope::System);
+        self.config(instance, system, None)
+    }
+
+    /// The `config_json` of a call: declared credentials and nothing else (C3), those of one user among them if the call
+    /// is for a user. Missing required ones are named.
+    pub fn call_config(
+        &self,
+        instance: &InstanceKey,
+        credentials: &[Credential],
+        user: Option<&str>,
+    ) -> Result<Config, MissingCredentials> {
+        self.config(instance, credentials.iter(), user)
+    }
+
+    fn config<'a>(
+        &self,
+        instance: &InstanceKey,
+        credentials: impl Iterator<Item = &'a Credential>,
+        user: Option<&str>,
     ) -> Result<Config, MissingCredentials> {
         let mut values = Map::new();
         let mut missing = Vec::new();
         for credential in credentials {
-            match credential.scope {
-                CredentialScope::User => continue,
-                CredentialScope::System => {}
-            }
-            match self
-                .values
-                .get(&(instance.clone(), credential.name.clone()))
-            {
+            let whose = match credential.scope {
+                CredentialScope::System => Whose::All,
+                CredentialScope::User => {
+                    user.map_or(Whose::Nobody, |user| Whose::User(user.to_owned()))
+                }
+            };
+            let key = (instance.clone(), credential.name.clone());
+            match self.values.get(&key).filter(|_| whose != Whose::Nobody) {
                 Some(value) => {
                     let value = Value::String(value.expose_secret().to_owned());
                     values.insert(credential.name.clone(), value);
@@ -166,6 +204,7 @@ impl Secrets {
                     variable: variable(instance, &credential.name),
                     name: credential.name.clone(),
                     description: credential.description.clone(),
+                    whose,
                 }),
                 None => {}
             }
@@ -213,9 +252,22 @@ pub struct Missing {
     pub variable: String,
     /// From the manifest.
     pub description: String,
+    /// Whose value is missing.
+    pub whose: Whose,
 }
 
-/// Required system credentials without a value (C4).
+/// Whose value a credential has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Whose {
+    /// One for all.
+    All,
+    /// This user's.
+    User(String),
+    /// A user's, and no user was named.
+    Nobody,
+}
+
+/// Required credentials without a value (C4).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{instance} needs credentials that are not set: {}", list(.missing))]
 pub struct MissingCredentials {
@@ -228,7 +280,19 @@ pub struct MissingCredentials {
 fn list(missing: &[Missing]) -> String {
     let each: Vec<String> = missing
         .iter()
-        .map(|one| format!("{} (set {})", one.name, one.variable))
+        .map(|one| {
+            let Missing {
+                name,
+                variable,
+                description: _,
+                whose,
+            } = one;
+            match whose {
+                Whose::All => format!("{name} (set {variable})"),
+                Whose::User(user) => format!("{name} of user {} (set {variable})", shown(user)),
+                Whose::Nobody => format!("{name} (one per user: say --user)"),
+            }
+        })
         .collect();
     each.join(", ")
 }

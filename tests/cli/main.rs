@@ -9,6 +9,7 @@ mod check;
 mod engine_down;
 mod field;
 mod hostile;
+mod invoke;
 mod project;
 mod secrets;
 mod usage;

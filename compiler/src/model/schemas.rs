@@ -13,7 +13,14 @@ use super::locale::RawLocale;
 use super::settings::RawSettings;
 
 /// Names that [`schema`] knows.
-pub const NAMES: [&str; 5] = ["agent", "diagnostics", "locale", "manifest", "settings"];
+pub const NAMES: [&str; 6] = [
+    "agent",
+    "diagnostics",
+    "invoke",
+    "locale",
+    "manifest",
+    "settings",
+];
 
 static AGENT: LazyLock<Value> = LazyLock::new(generate::<RawAgent>);
 static LOCALE: LazyLock<Value> = LazyLock::new(generate::<RawLocale>);
@@ -23,12 +30,13 @@ static SETTINGS: LazyLock<Value> = LazyLock::new(generate::<RawSettings>);
 /// Marks a list for which its only item may stand alone.
 pub(crate) const ONE_OR_MORE: &str = "x-one-or-more";
 
-/// The JSON Schema (draft-07) of one of [`NAMES`]: of a file, or of what `check --format json` prints (`diagnostics`).
-/// `None` for any other name.
+/// The JSON Schema (draft-07) of one of [`NAMES`]: of a file, or of what `check --format json` prints (`diagnostics`)
+/// and what `invoke --format json` prints (`invoke`). `None` for any other name.
 pub fn schema(name: &str) -> Option<Value> {
     let mut schema = match name {
         "agent" => closed(AGENT.clone(), true),
         "diagnostics" => crate::diag::render::json_schema(),
+        "invoke" => crate::report::call::json_schema(),
         "locale" => closed(LOCALE.clone(), true),
         "manifest" => closed(MANIFEST.clone(), true),
         "settings" => closed(SETTINGS.clone(), false),

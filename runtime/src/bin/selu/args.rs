@@ -3,6 +3,7 @@
 use camino::Utf8PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use selu_runtime::apply::DEFAULT_TIMEOUT;
+use selu_runtime::invoke::DEFAULT_DEADLINE;
 
 /// Compiles a directory of agents into a plan, applies it to a container engine, and locks what it found.
 #[derive(Debug, Parser)]
@@ -65,6 +66,8 @@ pub(crate) enum Command {
     Destroy(DestroyArgs),
     /// What a model would be offered
     Tools(Directory),
+    /// Call a tool, within its policy, schema, credentials and limits
+    Invoke(InvokeArgs),
     /// Build local images from their container folders
     Build(BuildArgs),
     /// Print the JSON schema of a file format, for editors
@@ -167,6 +170,34 @@ pub(crate) struct DestroyArgs {
     /// Remove volumes and the data in them, too
     #[arg(long)]
     pub(crate) volumes: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InvokeArgs {
+    /// AGENT/CAPABILITY, or CAPABILITY where only one agent has it
+    #[arg(value_name = "AGENT/CAP")]
+    pub(crate) capability: String,
+    /// The tool's name, as `selu tools` lists it after the two underscores
+    #[arg(value_name = "TOOL")]
+    pub(crate) tool: String,
+    /// One argument each, typed by the tool's schema
+    #[arg(value_name = "KEY=VALUE", conflicts_with = "args")]
+    pub(crate) pairs: Vec<String>,
+    /// All arguments as a JSON object, from a file, or from standard input
+    #[arg(long, value_name = "JSON|@FILE|-")]
+    pub(crate) args: Option<String>,
+    /// A thread of the conversation, which the capability is told
+    #[arg(long, value_name = "THREAD", default_value = "")]
+    pub(crate) thread: String,
+    /// How many seconds the call may take
+    #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_DEADLINE.as_secs(), value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(crate) deadline: u64,
+    /// Agree beforehand to this tool's call, where its policy is `ask`
+    #[arg(long, value_name = "AGENT/CAP/TOOL")]
+    pub(crate) yes_to: Vec<String>,
+    /// Project, agent or capability directory
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) dir: Utf8PathBuf,
 }
 
 #[derive(Debug, Args)]

@@ -5,6 +5,7 @@ pub(crate) mod build;
 pub(crate) mod check;
 pub(crate) mod destroy;
 pub(crate) mod explain;
+pub(crate) mod invoke;
 pub(crate) mod lock;
 pub(crate) mod plan;
 pub(crate) mod schema;

@@ -87,6 +87,7 @@ async fn dispatch(cli: &Cli, printer: &Printer, stop: &Stop) -> anyhow::Result<E
             Command::Status(args) => cmd::status::run(cli, printer, args).await,
             Command::Destroy(args) => cmd::destroy::run(cli, printer, stop, args).await,
             Command::Tools(args) => cmd::tools::run(cli, printer, args),
+            Command::Invoke(args) => cmd::invoke::run(cli, printer, stop, args).await,
             Command::Build(args) => cmd::build::run(cli, printer, stop, args).await,
             Command::Schema(args) => cmd::schema::run(printer, args),
         }
