@@ -82,12 +82,24 @@ fn what_may_be_called_goes_as_far_as_the_engine() {
 fn arguments_are_judged_by_the_locked_schema_with_pointers_into_them() {
     let desk = locked();
     let wrong = [
-        (vec!["days=0", "ctiy=Bern"], "/days: 0 is less than the minimum of 1"),
+        (
+            vec!["days=0", "ctiy=Bern"],
+            "/days: 0 is less than the minimum of 1",
+        ),
         (vec!["days=0", "ctiy=Bern"], "/city: this is required"),
-        (vec!["days=0", "ctiy=Bern"], "/ctiy: the tool takes no such argument; `city`?"),
-        (vec!["--args", r#"{"city": 5}"#], "/city: 5 is not of type \"string\""),
+        (
+            vec!["days=0", "ctiy=Bern"],
+            "/ctiy: the tool takes no such argument; `city`?",
+        ),
+        (
+            vec!["--args", r#"{"city": 5}"#],
+            "/city: 5 is not of type \"string\"",
+        ),
         (vec!["--args", "[]"], "expected a JSON object"),
-        (vec!["--args", r#"{"city": "a", "city": "b"}"#], "/city: this key stands twice"),
+        (
+            vec!["--args", r#"{"city": "a", "city": "b"}"#],
+            "/city: this key stands twice",
+        ),
         (vec!["--args", "@nowhere.json"], "nowhere.json"),
         (vec!["city"], "`city` is no KEY=VALUE"),
     ];
@@ -211,5 +223,10 @@ fn a_refusal_is_json_where_json_is_asked_for() {
     let json = ran.json();
     assert_eq!(json["format_version"], "1.0");
     assert_eq!(json["exit_code"], 1);
-    assert!(json["error"]["message"].as_str().unwrap().contains("`block`"));
+    assert!(
+        json["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("`block`")
+    );
 }

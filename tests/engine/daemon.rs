@@ -36,6 +36,16 @@ pub(crate) fn inspect(name: &str) -> Value {
     serde_json::to_value(answer.unwrap()).unwrap()
 }
 
+/// `docker stop`.
+#[track_caller]
+pub(crate) fn stop(name: &str) {
+    let options = query::StopContainerOptions {
+        t: Some(1),
+        ..Default::default()
+    };
+    wait(async { connect().stop_container(name, Some(options)).await }).unwrap();
+}
+
 /// `docker network inspect`.
 #[track_caller]
 pub(crate) fn inspect_network(name: &str) -> Value {

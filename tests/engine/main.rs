@@ -16,6 +16,7 @@ mod drift;
 mod gateway;
 mod hardening;
 mod hold;
+mod invoke;
 mod isolation;
 mod local_user;
 mod main_job;

@@ -59,7 +59,7 @@ impl<'a> Arguments<'a> {
         Ok(Self { schema, validator })
     }
 
-    /// Reads JSON, and judges it.
+    /// Reads a JSON object without losing anything of it.
     pub fn from_json(&self, text: &[u8]) -> Result<Map<String, Value>, Vec<ArgumentProblem>> {
         let parsed = json::parse(text)
             .map_err(|error| vec![at("", format!("not JSON: {}", shown(&error.to_string())))])?;
@@ -73,7 +73,7 @@ impl<'a> Arguments<'a> {
             problems.push(at("", message));
         }
         match parsed.value {
-            Value::Object(map) if problems.is_empty() => self.judged(map),
+            Value::Object(map) if problems.is_empty() => Ok(map),
             Value::Object(_) => Err(problems),
             other => {
                 let message = format!("found {}, expected a JSON object", kind(&other));
@@ -83,7 +83,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Reads `key=value` pairs, each typed by what the schema takes there, and judges them.
+    /// Reads `key=value` pairs, each typed by what the schema takes there.
     ///
     /// A value that fits both as text and as JSON is refused: which one was meant cannot be known.
     pub fn from_pairs(&self, pairs: &[String]) -> Result<Map<String, Value>, Vec<ArgumentProblem>> {
@@ -105,23 +105,19 @@ impl<'a> Arguments<'a> {
             }
         }
         if problems.is_empty() {
-            self.judged(map)
+            Ok(map)
         } else {
             Err(problems)
         }
     }
 
-    fn judged(&self, map: Map<String, Value>) -> Result<Map<String, Value>, Vec<ArgumentProblem>> {
-        let value = Value::Object(map);
-        let problems: Vec<ArgumentProblem> = self
-            .validator
+    /// Everything that the schema does not take.
+    pub fn judge(&self, arguments: &Map<String, Value>) -> Vec<ArgumentProblem> {
+        let value = Value::Object(arguments.clone());
+        self.validator
             .iter_errors(&value)
             .flat_map(|error| self.explain(&error))
-            .collect();
-        match value {
-            Value::Object(map) if problems.is_empty() => Ok(map),
-            _ => Err(problems),
-        }
+            .collect()
     }
 
     /// The value that `text` stands for at `key`.

@@ -57,9 +57,8 @@ pub enum NotReady {
     },
     /// It serves something else (W4).
     #[error(
-        "the capability answers gRPC, but not selu.capability.v1.Capability/Healthcheck; if it was written for the \
-         older dialect (`CapabilityService`, with `result` and `success`), this version of selu can't call it yet: \
-         serve selu.capability.v1.Capability{logs}"
+        "the capability answers gRPC, but neither selu.capability.v1.Capability/Healthcheck nor, for the older dialect, \
+         selu.capability.v1.CapabilityService/HealthCheck{logs}"
     )]
     OtherService {
         /// Last log lines, ready to be appended.

@@ -25,19 +25,25 @@ fn forecast() -> Value {
     })
 }
 
-fn pairs(list: &[&str]) -> Result<Value, Vec<String>> {
+fn read(
+    read: impl FnOnce(&Arguments<'_>) -> Result<Map<String, Value>, Vec<ArgumentProblem>>,
+) -> Result<Value, Vec<String>> {
     let schema = forecast();
+    let arguments = Arguments::of(&schema).unwrap();
+    let judged = read(&arguments).and_then(|map| match arguments.judge(&map) {
+        problems if problems.is_empty() => Ok(Value::Object(map)),
+        problems => Err(problems),
+    });
+    judged.map_err(|problems| problems.iter().map(ToString::to_string).collect())
+}
+
+fn pairs(list: &[&str]) -> Result<Value, Vec<String>> {
     let list: Vec<String> = list.iter().map(ToString::to_string).collect();
-    let read = Arguments::of(&schema).unwrap().from_pairs(&list);
-    read.map(Value::Object)
-        .map_err(|problems| problems.iter().map(ToString::to_string).collect())
+    read(|arguments| arguments.from_pairs(&list))
 }
 
 fn json_text(text: &str) -> Result<Value, Vec<String>> {
-    let schema = forecast();
-    let read = Arguments::of(&schema).unwrap().from_json(text.as_bytes());
-    read.map(Value::Object)
-        .map_err(|problems| problems.iter().map(ToString::to_string).collect())
+    read(|arguments| arguments.from_json(text.as_bytes()))
 }
 
 #[test]

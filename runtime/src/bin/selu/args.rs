@@ -192,6 +192,15 @@ pub(crate) struct InvokeArgs {
     /// How many seconds the call may take
     #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_DEADLINE.as_secs(), value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(crate) deadline: u64,
+    /// Show the result piece by piece, as the tool makes it
+    #[arg(long, conflicts_with = "download")]
+    pub(crate) stream: bool,
+    /// Hand a file over first; the argument KEY gets the capability's id for it
+    #[arg(long, value_name = "KEY=FILE")]
+    pub(crate) upload: Vec<String>,
+    /// Fetch the file whose id stands at this JSON pointer of the result
+    #[arg(long, value_name = "POINTER=FILE")]
+    pub(crate) download: Vec<String>,
     /// Agree beforehand to this tool's call, where its policy is `ask`
     #[arg(long, value_name = "AGENT/CAP/TOOL")]
     pub(crate) yes_to: Vec<String>,

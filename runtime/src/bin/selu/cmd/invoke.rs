@@ -1,16 +1,18 @@
 //! `selu invoke`: one tool call, within policy, schema and credentials.
 
-use std::io::Read;
+mod output;
+mod request;
+
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
-use selu_compiler::check::arguments::{ArgumentProblem, Arguments};
 use selu_compiler::diff::{Action, Subject};
-use selu_compiler::lock::{Callable, callable, no_instance};
+use selu_compiler::lock::{Callable, callable};
 use selu_compiler::model::{InstanceKey, Policy};
-use selu_compiler::plan::Plan;
 use selu_compiler::report::{Called, call_json};
-use selu_runtime::invoke::{Call, Client};
+use selu_runtime::invoke::{Call, Client, mime_type};
+use selu_runtime::secrets::Config;
 use selu_runtime::stop::Stop;
 use serde_json::{Map, Value};
 
@@ -20,6 +22,8 @@ use crate::held;
 use crate::hints::Hinted;
 use crate::printer::{Printer, shown};
 use crate::project::{Planned, load};
+use output::Pieces;
+use request::Request;
 
 /// The session of a resident (X1).
 const RESIDENT: &str = "default";
@@ -40,46 +44,41 @@ pub(crate) async fn run(
     let Some(plan) = loaded.plan_offline(printer) else {
         return Ok(Exit::Failed);
     };
-    let key = instance(&plan, &args.capability)?;
-    let tool = args.tool.as_str();
-    let called = callable(&plan, loaded.lock(), &key, tool)?;
+    let key = request::instance(&plan, &args.capability)?;
+    let called = callable(&plan, loaded.lock(), &key, &args.tool)?;
     let secrets = loaded.secrets(cli, printer)?;
     let config = secrets.call_config(&key, &called.instance.credentials, None)?;
-    let arguments = arguments(args, &called.tool.input_schema)?;
-    consent(printer, args, &key, called, &arguments).await?;
+    let request = Request::read(args, &called.tool.input_schema)?;
+    consent(printer, args, &key, called, &request.preview()).await?;
 
     let engine = loaded.engine(cli).await?;
     let Some(planned) = loaded.plan(printer, engine.view(), false).await? else {
         return Ok(Exit::Failed);
     };
     let (gateway, network) = resident(&planned, &key)?;
-    let call = Call {
-        tool,
-        args: &arguments,
-        config: &config,
-        session: RESIDENT,
-        capability: key.capability(),
-        thread: &args.thread,
-        deadline: Duration::from_secs(args.deadline),
-    };
     stop.begin_work();
     let work = async {
         let client = Client::connect(engine.as_ref(), gateway, network).await?;
-        anyhow::Ok(client.call(&call).await?)
+        let job = Job {
+            printer,
+            args,
+            key: &key,
+            client: &client,
+            config: &config,
+        };
+        job.run(request).await
     };
     let result = tokio::select! {
-        result = work => result.with_context(|| format!("{key} {tool} gave no result"))?,
+        result = work => result.with_context(|| format!("{key} {} gave no result", args.tool))?,
         () = stop.wait() => {
             let message = "interrupted; whether the tool did its work is not known, and the call is not repeated";
             return Err(Ending::interrupted_in(message).into());
         }
     };
-    let result = cleaned(printer, read(&result)?);
-    printer.data(&format!("{}\n", text(&result)));
     printer.json(&call_json(Called {
         project: &planned.plan.project,
         instance: key.as_str(),
-        tool,
+        tool: &args.tool,
         session: RESIDENT,
         result: &result,
         terminal_on_success: called.tool.terminal_on_success,
@@ -87,63 +86,104 @@ pub(crate) async fn run(
     Ok(Exit::Done)
 }
 
-/// `agent/capability`, or a capability's id alone where that is one instance.
-fn instance(plan: &Plan, name: &str) -> anyhow::Result<InstanceKey> {
-    let found: Vec<&InstanceKey> = plan
-        .instances
-        .keys()
-        .filter(|key| key.as_str() == name || key.capability() == name)
-        .collect();
-    match found.as_slice() {
-        [] => Err(no_instance(plan, name).into()),
-        [key] => Ok((*key).clone()),
-        several => {
-            let names: Vec<&str> = several.iter().map(|key| key.as_str()).collect();
-            let message = format!("`{name}` is {}; say which", names.join(" and "));
-            Err(Ending::usage(message).into())
+/// What is done on an open pipe.
+struct Job<'a> {
+    printer: &'a Printer,
+    args: &'a InvokeArgs,
+    key: &'a InstanceKey,
+    client: &'a Client,
+    config: &'a Config,
+}
+
+impl Job<'_> {
+    /// Files in, the one call, files out. The result is shown as text where text is asked for.
+    async fn run(&self, mut request: Request<'_>) -> anyhow::Result<Value> {
+        let deadline = Duration::from_secs(self.args.deadline);
+        let downloads = std::mem::take(&mut request.downloads);
+        let mut ids = Vec::new();
+        for (key, path, file) in std::mem::take(&mut request.uploads) {
+            let id = self.upload(&path, file, deadline).await?;
+            ids.push((key, id));
         }
+        let arguments = request.complete(ids)?;
+        let call = Call {
+            tool: &self.args.tool,
+            args: &arguments,
+            config: self.config,
+            session: RESIDENT,
+            capability: self.key.capability(),
+            thread: &self.args.thread,
+            user: "",
+            deadline,
+        };
+        if self.args.stream {
+            let mut pieces = Pieces::new(self.printer);
+            let streamed = self
+                .client
+                .call_stream(&call, |piece| pieces.take(piece))
+                .await;
+            let result = pieces.end();
+            streamed?;
+            return Ok(result);
+        }
+        let result = output::read(&self.client.call(&call).await?)?;
+        let shown = output::cleaned(self.printer, result.clone());
+        self.printer.data(&format!("{}\n", output::text(&shown)));
+        for (pointer, path) in &downloads {
+            self.download(&result, pointer, path, deadline).await?;
+        }
+        Ok(shown)
     }
-}
 
-/// Reads and judges the arguments against the locked schema.
-fn arguments(args: &InvokeArgs, schema: &Value) -> anyhow::Result<Map<String, Value>> {
-    let takes = Arguments::of(schema)?;
-    let read = match args.args.as_deref() {
-        None => takes.from_pairs(&args.pairs),
-        Some("-") => {
-            let mut text = Vec::new();
-            let read = std::io::stdin().read_to_end(&mut text);
-            read.context("the arguments cannot be read from standard input")?;
-            takes.from_json(&text)
-        }
-        Some(source) => match source.strip_prefix('@') {
-            Some(file) => {
-                let text = std::fs::read(file)
-                    .with_context(|| format!("the arguments cannot be read from {file}"))?;
-                takes.from_json(&text)
-            }
-            None => takes.from_json(source.as_bytes()),
-        },
-    };
-    read.map_err(|problems| refused(&problems, schema))
-}
+    async fn upload(
+        &self,
+        path: &Path,
+        file: std::fs::File,
+        deadline: Duration,
+    ) -> anyhow::Result<String> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let file = tokio::fs::File::from_std(file);
+        let id = self.client.upload(&name, mime_type(path), file, deadline);
+        id.await
+            .with_context(|| format!("{} was not handed over", path.display()))
+    }
 
-fn refused(problems: &[ArgumentProblem], schema: &Value) -> anyhow::Error {
-    let lines: String = problems
-        .iter()
-        .map(|problem| format!("\n  {problem}"))
-        .collect();
-    let message = format!("the tool does not take these arguments:{lines}");
-    let known = schema.get("properties").and_then(Value::as_object);
-    let names: Vec<&str> = known
-        .into_iter()
-        .flat_map(|known| known.keys().map(String::as_str))
-        .collect();
-    let hint = match names.as_slice() {
-        [] => "its locked schema names no arguments".to_owned(),
-        names => format!("by its locked schema it takes {}", names.join(", ")),
-    };
-    Hinted::new(message, hint).into()
+    /// Whole or not at all: the file gets its name once it is complete.
+    async fn download(
+        &self,
+        result: &Value,
+        pointer: &str,
+        path: &PathBuf,
+        deadline: Duration,
+    ) -> anyhow::Result<()> {
+        let place = path.display();
+        let Some(id) = result.pointer(pointer).and_then(Value::as_str) else {
+            let message = format!(
+                "{place} was not fetched: the result has no text at {}",
+                shown(pointer)
+            );
+            return Err(anyhow::Error::msg(message));
+        };
+        let folder = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty());
+        let draft = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")));
+        let draft = draft.with_context(|| format!("{place} cannot be written"))?;
+        let to = tokio::fs::File::from_std(draft.reopen()?);
+        let received = self.client.download(id, to, deadline).await;
+        let received = received.with_context(|| format!("{place} was not fetched"))?;
+        let named = draft.persist_noclobber(path);
+        named.with_context(|| format!("{place} cannot be written"))?;
+        let about = self
+            .printer
+            .clean(&format!("`{}`, {}", received.filename, received.mime_type));
+        self.printer.say(&format!(
+            "{place}: {} bytes ({})",
+            received.bytes,
+            shown(&about)
+        ));
+        Ok(())
+    }
 }
 
 /// `ask` asks a person, or takes the consent that was given beforehand for this very tool.
@@ -217,50 +257,4 @@ fn resident<'a>(planned: &'a Planned, key: &InstanceKey) -> anyhow::Result<(&'a 
         return Err(Hinted::new(message, "`selu apply` makes it as planned").into());
     }
     Ok((&gateway.name, &resident.network.name))
-}
-
-/// A result must be JSON.
-fn read(result: &[u8]) -> anyhow::Result<Value> {
-    serde_json::from_slice(result).map_err(|error| {
-        let start = String::from_utf8_lossy(result);
-        let start: String = start.chars().take(200).collect();
-        let message = format!(
-            "the tool was called, and its result of {} bytes is not JSON ({error}): {start}",
-            result.len()
-        );
-        anyhow::Error::msg(message)
-    })
-}
-
-/// Without credential values. Text by text, so that what is left is JSON whatever a value looks like.
-fn cleaned(printer: &Printer, value: Value) -> Value {
-    match value {
-        Value::String(text) => printer.clean(&text).into(),
-        Value::Array(items) => items
-            .into_iter()
-            .map(|item| cleaned(printer, item))
-            .collect(),
-        Value::Object(map) => map
-            .into_iter()
-            .map(|(key, value)| (printer.clean(&key), cleaned(printer, value)))
-            .collect(),
-        Value::Number(number) => {
-            let text = number.to_string();
-            let clean = printer.clean(&text);
-            if clean == text {
-                number.into()
-            } else {
-                clean.into()
-            }
-        }
-        plain @ (Value::Null | Value::Bool(_)) => plain,
-    }
-}
-
-/// A text as it reads, anything else as JSON; nothing in it steers a terminal.
-fn text(result: &Value) -> String {
-    match result {
-        Value::String(text) => shown(text),
-        other => shown(&format!("{other:#}")),
-    }
 }
