@@ -14,7 +14,7 @@ pub(crate) fn tools(names: &[&str]) -> String {
         .iter()
         .map(|name| {
             format!(
-                "  - {{name: {name}, description: Does {name}, recommended_policy: allow, input_schema: {{type: object}}}}\n"
+                "  - {{name: {name}, description: Does {name}, recommended_policy: allow, input_schema: {{type: object, properties: {{bytes: &int {{type: integer}}, to: *int, seconds: *int, mb: *int, processes: *int, code: *int}}}}}}\n"
             )
         })
         .collect();
