@@ -167,6 +167,7 @@ fn nameless(
                 origin: capability.origin.clone(),
                 routing: Routing::Auto,
                 own_model: false,
+                idle_timeout_minutes: agent::IDLE_TIMEOUT_MINUTES,
                 prompts: BTreeMap::new(),
                 capabilities: BTreeMap::from([(capability.id.clone(), capability)]),
             };

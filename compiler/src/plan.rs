@@ -5,6 +5,7 @@
 
 pub mod hash;
 pub mod names;
+pub mod session;
 pub mod spec;
 
 use std::collections::BTreeMap;
@@ -341,11 +342,16 @@ pub mod label {
     pub const SPEC: &str = "dev.selu.spec";
     /// The generation.
     pub const GENERATION: &str = "dev.selu.generation";
-    /// What an object is for: `resident`, `gateway`, `hold`, `discovery`, `helper`, `workspace`, `cache`, `policy`.
+    /// What an object is for: `resident`, `session`, `gateway`, `hold`, `discovery`, `helper`, `workspace`, `cache`,
+    /// `policy`.
     pub const ROLE: &str = "dev.selu.role";
     /// The rules that a container runs under and that its settings cannot show, as canonical JSON
     /// ([`super::hash::RunRules`]): it lets a plan name old values. Only [`SPEC`] decides.
     pub const RULES: &str = "dev.selu.rules";
+    /// On a session's container: the session (X2).
+    pub const SESSION: &str = "dev.selu.session";
+    /// On a session's container: the user whose values its calls carry; empty for nobody's.
+    pub const USER: &str = "dev.selu.user";
     /// What all of them begin with.
     pub const PREFIX: &str = "dev.selu.";
     /// On an image that `selu build` made: the hash of its folder. The only one of ours that an image may bear (W6).

@@ -4,10 +4,12 @@
 //! anywhere. One client is one pipe. Nothing here is ever retried: tools write (W3).
 
 mod artifact;
+mod limits;
 mod older;
 mod stream;
 
 pub use artifact::{MAX_ARTIFACT_BYTES, Received, mime_type};
+pub use limits::{After, Bounds, Failure};
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

@@ -13,6 +13,9 @@ use crate::model::{Agent, Capability, Routing, schemas};
 use crate::source::{AgentFolder, SourceFile};
 use crate::yaml::{self, Document};
 
+/// Unless the agent says otherwise.
+pub(super) const IDLE_TIMEOUT_MINUTES: u64 = 30;
+
 /// An agent before the shared capabilities are known.
 pub(super) struct Draft<'a> {
     folder: &'a AgentFolder,
@@ -172,6 +175,10 @@ impl Draft<'_> {
             origin: document.place("/id").origin,
             routing: raw.routing.unwrap_or(Routing::Auto),
             own_model: raw.model.is_some(),
+            idle_timeout_minutes: raw
+                .session
+                .and_then(|session| session.idle_timeout_minutes)
+                .unwrap_or(IDLE_TIMEOUT_MINUTES),
             prompts: capability::prompts(&folder.prompts),
             capabilities: capabilities?,
         })

@@ -6,7 +6,7 @@ mod world;
 
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -16,7 +16,9 @@ use selu_compiler::plan::hash::sha256;
 use selu_compiler::plan::{ContainerSpec, PlannedNetwork, label};
 use tokio::io::DuplexStream;
 
-use super::{Engine, EngineError, EngineResult, EngineView, Labels, Pipe, Progress};
+use super::{
+    Engine, EngineError, EngineResult, EngineView, Incident, Labels, Pipe, Progress, Usage,
+};
 
 pub use world::{Container, Image, Volume, World};
 
@@ -197,6 +199,23 @@ impl EngineView for Fake {
             .ok_or_else(|| call.missing(format!("No such container: {name}")));
         call.leave(log)
     }
+
+    async fn usage(&self, name: &str) -> EngineResult<Option<Usage>> {
+        let call = self.enter(format!("read the statistics of {name}"))?;
+        let usage = lock(&self.world)
+            .find(name)
+            .filter(|container| container.runs())
+            .map(|container| container.usage);
+        call.leave(Ok(usage))
+    }
+
+    async fn incidents(&self, name: &str, _since: Instant) -> EngineResult<Vec<Incident>> {
+        let call = self.enter(format!("read the events of {name}"))?;
+        let incidents = lock(&self.world)
+            .find(name)
+            .map(|container| container.incidents.clone());
+        call.leave(Ok(incidents.unwrap_or_default()))
+    }
 }
 
 #[async_trait]
@@ -320,6 +339,17 @@ impl Engine for Fake {
             }
             None => Err(call.missing(format!("No such container: {name}"))),
         };
+        call.leave(result)
+    }
+
+    async fn restart(&self, name: &str) -> EngineResult<()> {
+        let call = self.enter_write(format!("restart container {name}"))?;
+        let mut world = lock(&self.world);
+        if let Some(container) = world.find_mut(name) {
+            container.end(137);
+        }
+        let result = world.start(&call, name);
+        drop(world);
         call.leave(result)
     }
 

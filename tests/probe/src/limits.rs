@@ -13,6 +13,7 @@ pub(crate) fn call(tool: &str, arguments: &Value) -> Option<Result<Value, String
         "eat" => Ok(eat(number("mb"))),
         "fork" => fork(number("processes")),
         "never" => loop {
+            println!("probe: never ends");
             std::thread::sleep(Duration::from_secs(3600));
         },
         _ => return None,

@@ -68,6 +68,8 @@ pub(crate) enum Command {
     Tools(Directory),
     /// Call a tool, within its policy, schema, credentials and limits
     Invoke(InvokeArgs),
+    /// Containers of sessions and users
+    Sessions(SessionsArgs),
     /// Build local images from their container folders
     Build(BuildArgs),
     /// Print the JSON schema of a file format, for editors
@@ -186,6 +188,12 @@ pub(crate) struct InvokeArgs {
     /// All arguments as a JSON object, from a file, or from standard input
     #[arg(long, value_name = "JSON|@FILE|-")]
     pub(crate) args: Option<String>,
+    /// The user whose credentials the call carries
+    #[arg(long, value_name = "USER")]
+    pub(crate) user: Option<String>,
+    /// The session, which has a container and a workspace of its own
+    #[arg(long, value_name = "SESSION")]
+    pub(crate) session: Option<String>,
     /// A thread of the conversation, which the capability is told
     #[arg(long, value_name = "THREAD", default_value = "")]
     pub(crate) thread: String,
@@ -207,6 +215,41 @@ pub(crate) struct InvokeArgs {
     /// Project, agent or capability directory
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) dir: Utf8PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SessionsArgs {
+    #[command(subcommand)]
+    pub(crate) action: SessionsAction,
+}
+
+/// What is done with sessions.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionsAction {
+    /// Which are open, and for how long nobody has called them
+    List {
+        /// Project, agent or capability directory
+        #[arg(long, value_name = "DIR", default_value = ".")]
+        dir: Utf8PathBuf,
+    },
+    /// Remove a session's container, network and workspace
+    Close {
+        /// AGENT/CAPABILITY, or CAPABILITY where only one agent has it
+        #[arg(value_name = "AGENT/CAP", conflicts_with = "all")]
+        capability: Option<String>,
+        /// The user that it is of
+        #[arg(long, value_name = "USER", conflicts_with = "all")]
+        user: Option<String>,
+        /// Its name
+        #[arg(long, value_name = "SESSION", conflicts_with = "all")]
+        session: Option<String>,
+        /// All of the project's
+        #[arg(long)]
+        all: bool,
+        /// Project, agent or capability directory
+        #[arg(long, value_name = "DIR", default_value = ".")]
+        dir: Utf8PathBuf,
+    },
 }
 
 #[derive(Debug, Args)]

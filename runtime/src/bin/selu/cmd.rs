@@ -9,5 +9,6 @@ pub(crate) mod invoke;
 pub(crate) mod lock;
 pub(crate) mod plan;
 pub(crate) mod schema;
+pub(crate) mod sessions;
 pub(crate) mod status;
 pub(crate) mod tools;

@@ -8,6 +8,7 @@ mod hints;
 mod outcome;
 mod printer;
 mod project;
+mod sessions;
 mod usage;
 mod watch;
 
@@ -88,6 +89,7 @@ async fn dispatch(cli: &Cli, printer: &Printer, stop: &Stop) -> anyhow::Result<E
             Command::Destroy(args) => cmd::destroy::run(cli, printer, stop, args).await,
             Command::Tools(args) => cmd::tools::run(cli, printer, args),
             Command::Invoke(args) => cmd::invoke::run(cli, printer, stop, args).await,
+            Command::Sessions(args) => cmd::sessions::run(cli, printer, stop, args).await,
             Command::Build(args) => cmd::build::run(cli, printer, stop, args).await,
             Command::Schema(args) => cmd::schema::run(printer, args),
         }

@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
-use selu_compiler::diff::{Action, Subject};
 use selu_compiler::lock::{Callable, callable};
 use selu_compiler::model::{InstanceKey, Policy};
+use selu_compiler::plan::names::RESIDENT_SESSION;
+use selu_compiler::plan::session::Who;
 use selu_compiler::report::{Called, call_json};
-use selu_runtime::invoke::{Call, Client, mime_type};
+use selu_runtime::invoke::{Bounds, Call, Client, mime_type};
 use selu_runtime::secrets::Config;
+use selu_runtime::slots;
 use selu_runtime::stop::Stop;
 use serde_json::{Map, Value};
 
@@ -21,12 +23,11 @@ use crate::exit::{Ending, Exit};
 use crate::held;
 use crate::hints::Hinted;
 use crate::printer::{Printer, shown};
-use crate::project::{Planned, load};
+use crate::project::load;
+use crate::sessions::{Desk, at_once, resident};
 use output::Pieces;
 use request::Request;
-
-/// The session of a resident (X1).
-const RESIDENT: &str = "default";
+pub(crate) use request::instance;
 
 pub(crate) async fn run(
     cli: &Cli,
@@ -44,10 +45,13 @@ pub(crate) async fn run(
     let Some(plan) = loaded.plan_offline(printer) else {
         return Ok(Exit::Failed);
     };
-    let key = request::instance(&plan, &args.capability)?;
+    let key = instance(&plan, &args.capability)?;
     let called = callable(&plan, loaded.lock(), &key, &args.tool)?;
     let secrets = loaded.secrets(cli, printer)?;
-    let config = secrets.call_config(&key, &called.instance.credentials, None)?;
+    let (user, session) = (args.user.as_deref(), args.session.as_deref());
+    let who = Who::of(called.instance, user, session)
+        .map_err(|error| Ending::usage(error.to_string()))?;
+    let config = secrets.call_config(&key, &called.instance.credentials, user)?;
     let request = Request::read(args, &called.tool.input_schema)?;
     consent(printer, args, &key, called, &request.preview()).await?;
 
@@ -55,14 +59,42 @@ pub(crate) async fn run(
     let Some(planned) = loaded.plan(printer, engine.view(), false).await? else {
         return Ok(Exit::Failed);
     };
-    let (gateway, network) = resident(&planned, &key)?;
+    let (gateway, resident) = resident(&planned, &key)?;
+    let most = at_once(called.instance);
+    let name = match &who {
+        Some(who) => who.container_name(&planned.plan.project, &key),
+        None => resident.name.clone(),
+    };
+    // Taken first: what is called is not idle, so nobody closes it.
+    let _slot = slots::take(&loaded.root, &name, most, slots::PATIENCE).await?;
     stop.begin_work();
+    let desk = Desk {
+        printer,
+        stop,
+        loaded: &loaded,
+        engine: engine.as_ref(),
+        secrets: &secrets,
+    };
+    let container = match &who {
+        Some(who) => desk.obtain(&planned, &key, who).await?,
+        None => resident.clone(),
+    };
+    let bounds = Bounds {
+        engine: engine.as_ref(),
+        gateway,
+        instance: &key,
+        container: &container,
+        limits: &called.instance.limits,
+        redactor: secrets.redactor(),
+        stop,
+    };
     let work = async {
+        let network = &container.network.name;
         let client = Client::connect(engine.as_ref(), gateway, network).await?;
         let job = Job {
             printer,
             args,
-            key: &key,
+            bounds: &bounds,
             client: &client,
             config: &config,
         };
@@ -79,10 +111,16 @@ pub(crate) async fn run(
         project: &planned.plan.project,
         instance: key.as_str(),
         tool: &args.tool,
-        session: RESIDENT,
+        session: session.unwrap_or(RESIDENT_SESSION),
         result: &result,
         terminal_on_success: called.tool.terminal_on_success,
     }));
+    if let Err(error) = desk.sweep(&planned).await {
+        printer.warn(&format!(
+            "idle sessions were not closed: {}",
+            shown(&printer.clean(&format!("{error:#}")))
+        ));
+    }
     Ok(Exit::Done)
 }
 
@@ -90,7 +128,7 @@ pub(crate) async fn run(
 struct Job<'a> {
     printer: &'a Printer,
     args: &'a InvokeArgs,
-    key: &'a InstanceKey,
+    bounds: &'a Bounds<'a>,
     client: &'a Client,
     config: &'a Config,
 }
@@ -110,23 +148,23 @@ impl Job<'_> {
             tool: &self.args.tool,
             args: &arguments,
             config: self.config,
-            session: RESIDENT,
-            capability: self.key.capability(),
+            session: self.args.session.as_deref().unwrap_or(RESIDENT_SESSION),
+            capability: self.bounds.instance.capability(),
             thread: &self.args.thread,
-            user: "",
+            user: self.args.user.as_deref().unwrap_or_default(),
             deadline,
         };
         if self.args.stream {
             let mut pieces = Pieces::new(self.printer);
             let streamed = self
-                .client
-                .call_stream(&call, |piece| pieces.take(piece))
+                .bounds
+                .call_stream(self.client, &call, |piece| pieces.take(piece))
                 .await;
             let result = pieces.end();
             streamed?;
             return Ok(result);
         }
-        let result = output::read(&self.client.call(&call).await?)?;
+        let result = output::read(&self.bounds.call(self.client, &call).await?)?;
         let shown = output::cleaned(self.printer, result.clone());
         self.printer.data(&format!("{}\n", output::text(&shown)));
         for (pointer, path) in &downloads {
@@ -221,40 +259,4 @@ async fn consent(
     } else {
         Err(Hinted::new("not agreed to, so nothing was called", hint).into())
     }
-}
-
-/// Where the resident is called, if it is what the plan says.
-fn resident<'a>(planned: &'a Planned, key: &InstanceKey) -> anyhow::Result<(&'a str, &'a str)> {
-    let instance = planned.plan.instances.get(key);
-    let resident = instance.and_then(|instance| instance.resident.as_ref());
-    let (Some(gateway), Some(resident)) = (&planned.plan.gateway, resident) else {
-        let message = format!("{key} does not run");
-        return Err(Hinted::new(message, "`selu apply` makes it run").into());
-    };
-    for change in &planned.changes.changes {
-        let whose = match &change.subject {
-            Subject::Instance(instance) if instance == key => key.to_string(),
-            Subject::Gateway(name) => name.clone(),
-            _ => continue,
-        };
-        let state = match change.action {
-            Action::NoOp => continue,
-            Action::Create => "does not run",
-            Action::Start => "is stopped",
-            Action::Update | Action::Replace => "runs otherwise than planned",
-            Action::Delete => "is to be removed",
-        };
-        let reasons: String = change
-            .reasons
-            .iter()
-            .map(|reason| {
-                let text = |value: &Option<String>| shown(value.as_deref().unwrap_or("nothing"));
-                let (old, new) = (text(&reason.old), text(&reason.new));
-                format!("\n  {}: {old} → {new}", reason.path)
-            })
-            .collect();
-        let message = format!("{whose} {state}, so nothing was called{reasons}");
-        return Err(Hinted::new(message, "`selu apply` makes it as planned").into());
-    }
-    Ok((&gateway.name, &resident.network.name))
 }
