@@ -21,6 +21,7 @@ mod versions;
 
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZero;
+use std::sync::Arc;
 
 use camino::Utf8Path;
 
@@ -28,8 +29,8 @@ use crate::diag::codes::agent as codes;
 use crate::diag::{Diagnostic, Place, Severity};
 use crate::model::{Agent, InstanceKey, Origin, Project, Routing, ToolSource};
 use crate::parallel;
-use crate::source::{CapabilityFolder, RootKind, SourceSet};
-use agent::Shared;
+use crate::source::{AgentFolder, CapabilityFolder, RootKind, SourceSet};
+use agent::{Draft, Shared};
 pub use cache::Cache;
 use capability::Outcome;
 use settings::Tools;
@@ -53,15 +54,20 @@ pub fn check(sources: &SourceSet) -> Checked {
 pub fn check_on(threads: NonZero<usize>, sources: &SourceSet) -> Checked {
     // Capabilities are most of the work, and independent of each other.
     let outcomes = parallel::map(threads, &folders(sources), |folder| {
-        capability::check(folder)
+        Arc::new(capability::check(folder))
     });
-    whole_project(sources, outcomes)
+    whole_project(sources, outcomes, |folder| Arc::new(agent::read(folder)))
 }
 
-/// [`check`], where only those capabilities are checked that are not as they were in the last one.
+/// [`check`], where only those capabilities and agents are read that are not as they were in the last one.
 pub fn check_again(sources: &SourceSet, cache: &mut Cache) -> Checked {
     let outcomes = cache.outcomes(&folders(sources));
-    whole_project(sources, outcomes)
+    let mut drafts = cache.drafts(&sources.agents).into_iter();
+    whole_project(sources, outcomes, |folder| {
+        drafts
+            .next()
+            .unwrap_or_else(|| Arc::new(agent::read(folder)))
+    })
 }
 
 /// Every capability's folder: those of the agents, then the shared ones.
@@ -74,8 +80,13 @@ fn folders(sources: &SourceSet) -> Vec<&CapabilityFolder> {
         .collect()
 }
 
-/// The project, from its capabilities in the order of [`folders`].
-fn whole_project(sources: &SourceSet, outcomes: Vec<Outcome>) -> Checked {
+/// The project, from its capabilities in the order of [`folders`], and from its agents, asked for in the order of their
+/// folders.
+fn whole_project(
+    sources: &SourceSet,
+    outcomes: Vec<Arc<Outcome>>,
+    draft: impl FnMut(&AgentFolder) -> Arc<Draft>,
+) -> Checked {
     let mut diagnostics = sources.findings.clone();
     let settings = sources
         .settings
@@ -83,7 +94,7 @@ fn whole_project(sources: &SourceSet, outcomes: Vec<Outcome>) -> Checked {
         .map(|file| settings::check(file, &mut diagnostics))
         .unwrap_or_default();
     let mut outcomes = outcomes.into_iter();
-    let own: Vec<Vec<Outcome>> = sources
+    let own: Vec<Vec<Arc<Outcome>>> = sources
         .agents
         .iter()
         .map(|agent| outcomes.by_ref().take(agent.capabilities.len()).collect())
@@ -93,7 +104,7 @@ fn whole_project(sources: &SourceSet, outcomes: Vec<Outcome>) -> Checked {
     let agents = if sources.kind == Some(RootKind::Capability) {
         nameless(shared, &mut ids, &mut diagnostics)
     } else {
-        agents(sources, own, shared, &mut ids, &mut diagnostics)
+        agents(sources, own, shared, draft, &mut ids, &mut diagnostics)
     };
     settings.targets(&instances(&ids, &agents), &mut diagnostics);
     settings.settings.levels.apply(&mut diagnostics);
@@ -120,8 +131,9 @@ type Ids = HashMap<String, Vec<String>>;
 
 fn agents(
     sources: &SourceSet,
-    own: Vec<Vec<Outcome>>,
-    shared: Vec<Outcome>,
+    own: Vec<Vec<Arc<Outcome>>>,
+    shared: Vec<Arc<Outcome>>,
+    mut draft: impl FnMut(&AgentFolder) -> Arc<Draft>,
     ids: &mut Ids,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> BTreeMap<String, Agent> {
@@ -129,7 +141,7 @@ fn agents(
     let mut first: HashMap<String, Place> = HashMap::new();
     let mut agents = BTreeMap::new();
     for (folder, own) in sources.agents.iter().zip(own) {
-        let draft = agent::read(folder, own);
+        let draft = draft(folder);
         if let Some(first) = first.get(&draft.id) {
             diagnostics.push(
                 Diagnostic::new(
@@ -142,7 +154,7 @@ fn agents(
         } else {
             first.insert(draft.id.clone(), draft.place.clone());
         }
-        if let Some(agent) = draft.finish(&mut shared, ids, diagnostics) {
+        if let Some(agent) = draft.finish(folder, own, &mut shared, ids, diagnostics) {
             agents.insert(agent.id.clone(), agent);
         }
     }
@@ -152,15 +164,16 @@ fn agents(
 
 /// L1: a capability that is compiled alone lives under the nameless agent.
 fn nameless(
-    outcomes: Vec<Outcome>,
+    outcomes: Vec<Arc<Outcome>>,
     ids: &mut Ids,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> BTreeMap<String, Agent> {
     let mut agents = BTreeMap::new();
     for outcome in outcomes {
         ids.insert(InstanceKey::NAMELESS.to_owned(), vec![outcome.id.clone()]);
-        diagnostics.extend(outcome.findings);
-        if let Some(capability) = outcome.capability {
+        let capability = outcome.capability.clone();
+        outcome.report(diagnostics);
+        if let Some(capability) = capability {
             let agent = Agent {
                 id: InstanceKey::NAMELESS.to_owned(),
                 name: String::new(),

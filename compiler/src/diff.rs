@@ -1,8 +1,9 @@
 //! Plan × Observed → [`ChangeSet`]: what apply has to do, and why, path by path.
 //!
-//! The spec label says whether a container was made for what is planned: if not, the difference is intent and the
-//! container is replaced, since an engine cannot change a label. If so, whatever differs is someone else's doing (drift):
-//! the engine changes it in place where it can, and the container is replaced where it cannot.
+//! Settings are compared field by field, whatever the labels say. An engine changes limits in place; everything else
+//! replaces the container. The spec label tells who changed something: a container that was made for what is planned and
+//! differs now was changed by someone else (drift); one that was made for something else differs by intent. Limits follow
+//! no label once they were changed in place; who changed them is told by what was applied last, which the lock has.
 
 mod fields;
 mod gateway;
@@ -10,11 +11,15 @@ mod instance;
 mod order;
 mod orphans;
 
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::lock::Lock;
 use crate::model::InstanceKey;
 use crate::observed::Observed;
-use crate::plan::Plan;
+use crate::plan::{Plan, names};
 
 pub use instance::predecessors;
 pub(crate) use instance::{may_stay, residents};
@@ -24,10 +29,17 @@ pub use order::dependencies;
 ///
 /// Volumes hold data and are in no change (product.md 15).
 pub fn changes(plan: &Plan, observed: &Observed) -> ChangeSet {
+    changes_since(None, plan, observed)
+}
+
+/// As [`changes`], with the lock that the last apply wrote, which tells intent and drift of limits apart.
+pub fn changes_since(applied: Option<&Lock>, plan: &Plan, observed: &Observed) -> ChangeSet {
     let mut changes = Vec::new();
     changes.extend(gateway::change(plan, observed));
     for (key, planned) in &plan.instances {
-        changes.push(instance::change(plan, key, planned, observed));
+        let applied = applied.and_then(|lock| lock.instances.get(key));
+        let limits = applied.map(|applied| &applied.limits);
+        changes.push(instance::change(plan, key, planned, observed, limits));
     }
     changes.extend(orphans::changes(plan, observed, &changes));
     ChangeSet {
@@ -36,8 +48,7 @@ pub fn changes(plan: &Plan, observed: &Observed) -> ChangeSet {
 }
 
 /// The actions that lead from what is to what should be, in an order that apply may follow.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ChangeSet {
     /// One per thing that exists or should exist, no-ops included.
     pub changes: Vec<Change>,
@@ -52,9 +63,28 @@ impl ChangeSet {
     }
 }
 
+impl ChangeSet {
+    /// What concerns the chosen instances: they, what is left over of them, and the gateway, which they depend on
+    /// (product.md 6). Orphans and everything else stay as they are.
+    pub fn only(self, plan: &Plan, targets: &BTreeSet<InstanceKey>) -> Self {
+        let of_a_target = |name: &str| {
+            targets
+                .iter()
+                .any(|key| names::generation(name, &plan.project, key).is_some())
+        };
+        let concerns = |change: &Change| match &change.subject {
+            Subject::Gateway(_) => true,
+            Subject::Instance(key) => targets.contains(key),
+            Subject::Container(name) | Subject::Network(name) => of_a_target(name),
+        };
+        Self {
+            changes: self.changes.into_iter().filter(concerns).collect(),
+        }
+    }
+}
+
 /// What happens to one thing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Change {
     /// What it is.
     pub subject: Subject,
@@ -65,7 +95,7 @@ pub struct Change {
 }
 
 /// What a change is about.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase", tag = "kind", content = "name")]
 pub enum Subject {
     /// The project's gateway with its network, volume and policy.
@@ -79,7 +109,7 @@ pub enum Subject {
 }
 
 /// What is done (product.md 4).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
     /// It does not exist.
@@ -99,8 +129,7 @@ pub enum Action {
 }
 
 /// Why, with the path of the field.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Reason {
     /// Such as `spec.memory_bytes`, `spec.env.SELU_SESSION_ID`, `state`.
     pub path: String,
@@ -115,12 +144,12 @@ pub struct Reason {
 }
 
 /// Who changed something (product.md 4).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Cause {
-    /// The directory or the lock changed: the object's spec label differs from the planned hash.
+    /// The directory or the lock changed.
     Intent,
-    /// The live object changed: its label is the planned hash, its fields are not.
+    /// The live object changed, and not by us.
     Drift,
 }
 

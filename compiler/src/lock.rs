@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 pub use callable::{Callable, Refusal, callable, no_instance};
 pub use merge::{DiscoveryOutcome, FieldChange, Merged, ToolChange, ToolChangeKind};
 pub use read::LockError;
-pub use stale::{Stale, stale};
+pub use stale::{Stale, differences, stale};
 pub use values::{ValueChange, value_changes};
 
 use crate::model::{

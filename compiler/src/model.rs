@@ -12,6 +12,7 @@ pub mod tool;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use camino::Utf8PathBuf;
 pub use json::Json;
@@ -22,7 +23,9 @@ use crate::diag::levels::Levels;
 
 /// `agent/capability`, the key of an instance everywhere (L3). A capability compiled alone lives under the nameless
 /// agent, written `_`, which no id can be.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(transparent)]
 pub struct InstanceKey(String);
 
@@ -82,10 +85,13 @@ pub fn is_id(text: &str) -> bool {
 }
 
 /// Where something is written: a file below the project's root, and a line and column from 1 (column in characters).
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(deny_unknown_fields)]
 pub struct Origin {
     /// Relative to the root, with forward slashes.
+    #[schemars(with = "String")]
     pub file: Utf8PathBuf,
     /// From 1.
     pub line: u32,
@@ -113,7 +119,7 @@ impl Project {
                 (
                     InstanceKey::new(&agent.id, &capability.id),
                     agent,
-                    capability,
+                    &**capability,
                 )
             })
         })
@@ -165,8 +171,8 @@ pub struct Agent {
     pub idle_timeout_minutes: u64,
     /// Its system prompts by file name, such as `agent.md`, `agent.de.md`.
     pub prompts: BTreeMap<String, Prompt>,
-    /// Own and named shared ones, by id.
-    pub capabilities: BTreeMap<String, Capability>,
+    /// Own and named shared ones, by id. Several agents may name the same, and `check --watch` keeps them.
+    pub capabilities: BTreeMap<String, Arc<Capability>>,
 }
 
 /// How an agent's tools reach the model.
@@ -304,7 +310,7 @@ impl fmt::Display for Policy {
 }
 
 /// Egress rules (N1–N10).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Network {
     /// N1.
@@ -339,7 +345,7 @@ pub enum Filesystem {
 }
 
 /// `sharing` with its defaults.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Sharing {
     /// exclusive or shared.
@@ -361,7 +367,7 @@ pub enum SharingMode {
 }
 
 /// A required secret; never its value (C2).
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Credential {
     /// C1.
@@ -387,7 +393,7 @@ pub enum CredentialScope {
 }
 
 /// Limits in the units of the format, CPU in integers (R5).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
     /// In MiB; swap is not extra (R4).

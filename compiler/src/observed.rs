@@ -32,6 +32,8 @@ pub struct Observed {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EngineFacts {
+    /// The engine's own id, which survives its restarts; empty where it has none.
+    pub id: String,
     /// Such as `Docker 20.10.24 (API 1.41)`.
     pub version: String,
     /// Cores; a limit above it is an error of `plan` (R1).

@@ -5,6 +5,7 @@
 
 pub mod hash;
 pub mod names;
+pub mod saved;
 pub mod session;
 pub mod spec;
 
@@ -12,6 +13,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 use ipnet::Ipv4Net;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
@@ -22,8 +24,7 @@ use crate::model::{
 pub const FORMAT_VERSION: &str = "1.0";
 
 /// What should exist.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
     /// [`FORMAT_VERSION`].
     pub format_version: String,
@@ -38,8 +39,7 @@ pub struct Plan {
 }
 
 /// What is planned of an agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedAgent {
     /// Where it is written.
     pub origin: Origin,
@@ -52,8 +52,7 @@ pub struct PlannedAgent {
 }
 
 /// What is planned of an instance.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedInstance {
     /// Where its manifest's id is written.
     pub origin: Origin,
@@ -84,8 +83,7 @@ pub struct PlannedInstance {
 }
 
 /// A tool with its policy and where the policy came from.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedTool {
     /// What the model reads.
     pub description: String,
@@ -102,7 +100,7 @@ pub struct PlannedTool {
 }
 
 /// Where a policy came from (D3, T1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PolicyOrigin {
     /// `[policy]` in selu.toml.
@@ -116,8 +114,7 @@ pub enum PolicyOrigin {
 }
 
 /// An image by what cannot move (I3).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedImage {
     /// As the manifest has it.
     pub written: String,
@@ -137,7 +134,9 @@ pub struct PlannedImage {
 }
 
 /// Where an image comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum ImageKind {
     /// Pinned to a registry's index digest.
@@ -149,8 +148,7 @@ pub enum ImageKind {
 }
 
 /// One container with the network and the volumes that are its own (S2, X3).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedContainer {
     /// Counts up with each replacement; part of the names of container and network.
     pub generation: u64,
@@ -192,12 +190,12 @@ impl PlannedContainer {
 /// assigned by the engine's choice: bridge, capability and gateway have the first three addresses, and what the engine
 /// may hand out by itself, to a container that someone else attaches, is confined to
 /// [`PlannedNetwork::dynamic_range`], so that it can never take the gateway's address while the gateway is down (S9).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedNetwork {
     /// Equal to the container's name.
     pub name: String,
     /// Cut from the configured range; the size follows the rules (S9).
+    #[schemars(with = "String")]
     pub subnet: Ipv4Net,
     /// The bridge's address, which `inhibit_ipv4` keeps off the host: the first of the subnet.
     pub bridge: Ipv4Addr,
@@ -231,8 +229,7 @@ impl PlannedNetwork {
 }
 
 /// A volume that holds data: never removed without being asked for by name (product.md 15).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedVolume {
     /// `selu_` and 32 hex digits, a hash of project, instance, user, session and path (X3).
     pub name: String,
@@ -241,8 +238,7 @@ pub struct PlannedVolume {
 }
 
 /// The gateway of a project: one container, attached to every container's network.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedGateway {
     /// `selu_<project>_gateway`.
     pub name: String,
@@ -261,12 +257,13 @@ pub struct PlannedGateway {
 }
 
 /// What the gateway may do in one container's network.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GatewayRule {
     /// Whose network it is.
     pub instance: InstanceKey,
     /// The network's subnet, by which the gateway finds its device.
+    #[schemars(with = "String")]
     pub subnet: Ipv4Net,
     /// Where calls go, port 50051.
     pub capability: Ipv4Addr,
@@ -278,8 +275,7 @@ pub struct GatewayRule {
 ///
 /// The engine adapter turns it into a create call, and reads the same type back from an inspect answer: comparing the
 /// two finds drift in what we set, and nothing else. Fields are compared by destructuring (house rule 7).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ContainerSpec {
     /// `repository@sha256:…` or an image id.
     pub image: String,
@@ -352,6 +348,9 @@ pub mod label {
     pub const SESSION: &str = "dev.selu.session";
     /// On a session's container: the user whose values its calls carry; empty for nobody's.
     pub const USER: &str = "dev.selu.user";
+    /// The limits that a resident was made with, as canonical JSON ([`super::hash::MadeLimits`]): an engine changes limits
+    /// in place and no label, so [`SPEC`] alone could not be judged afterwards.
+    pub const LIMITS: &str = "dev.selu.limits";
     /// What all of them begin with.
     pub const PREFIX: &str = "dev.selu.";
     /// On an image that `selu build` made: the hash of its folder. The only one of ours that an image may bear (W6).

@@ -7,10 +7,10 @@ mod view;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value};
-use serde::Serialize;
 
 use crate::diff::ChangeSet;
 use crate::plan::Plan;
+use crate::plan::saved::PlanDocument;
 
 pub use call::{Called, call_json};
 pub use escape::escape;
@@ -54,23 +54,8 @@ pub fn plan_text(plan: &Plan, changes: Option<&ChangeSet>) -> Result<String, Rep
         .render(Value::from(Serde(view)))?)
 }
 
-/// The plan as JSON, with a `format_version` (see [`crate::plan::FORMAT_VERSION`]): `{format_version, plan, changes}`,
-/// `changes` null where nothing was compared.
-pub fn plan_json(
-    plan: &Plan,
-    changes: Option<&ChangeSet>,
-) -> Result<serde_json::Value, ReportError> {
-    #[derive(Serialize)]
-    struct Document<'a> {
-        format_version: &'a str,
-        plan: &'a Plan,
-        changes: Option<&'a ChangeSet>,
-    }
-    let document = Document {
-        format_version: &plan.format_version,
-        plan,
-        changes,
-    };
+/// The plan as JSON, with a `format_version` (see [`crate::plan::FORMAT_VERSION`]); its schema is `plan`.
+pub fn plan_json(document: &PlanDocument) -> Result<serde_json::Value, ReportError> {
     Ok(serde_json::to_value(document)?)
 }
 

@@ -4,6 +4,7 @@
 //! no resident: no address, no generation, no image that only the world knows.
 
 mod image;
+mod pulled;
 mod resident;
 mod subnets;
 mod tools;
@@ -11,6 +12,8 @@ mod tools;
 use std::collections::{BTreeMap, BTreeSet};
 
 use ipnet::Ipv4Net;
+
+pub use pulled::pulled;
 
 use crate::diag::codes::plan as code;
 use crate::diag::{Diagnostic, Place, Severity};

@@ -14,7 +14,7 @@ pub(crate) use context::text_hash;
 pub use context::{
     ContextError, ContextFile, MAX_FILES, MAX_TOTAL_BYTES, container_files, folder_hash,
 };
-pub use refresh::refresh;
+pub use refresh::{Refreshed, refresh};
 
 use crate::diag::Diagnostic;
 use crate::model::ContainerFolder;

@@ -17,6 +17,7 @@ pub mod observe;
 mod pins;
 pub mod secrets;
 pub mod slots;
+pub mod state;
 pub mod stop;
 #[cfg(test)]
 mod testing;

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io::{self, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use selu_compiler::lock::Lock;
@@ -69,6 +70,11 @@ impl LockFile {
         self.lock.as_ref()
     }
 
+    /// Its text, if there is one.
+    pub fn text(&self) -> Option<&str> {
+        self.text.as_deref()
+    }
+
     /// Where it is.
     pub fn path(&self) -> &Utf8Path {
         &self.path
@@ -94,8 +100,29 @@ impl LockFile {
     }
 }
 
+/// Writes a file that is for its owner's eyes alone, as a whole. What is there and is no file is not replaced.
+pub fn write_private(path: &Utf8Path, bytes: &[u8]) -> io::Result<()> {
+    match fs::metadata(path) {
+        Ok(found) if !found.is_file() => {
+            let message = "there is something that is not a file";
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
+        }
+        Ok(_) => fs::set_permissions(path, fs::Permissions::from_mode(PRIVATE))?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    replace_with(path, bytes, Some(PRIVATE))
+}
+
 /// Replaces a file as a whole: whoever reads it sees the old text or the new one, also after a crash.
 pub(crate) fn replace(path: &Utf8Path, bytes: &[u8]) -> io::Result<()> {
+    replace_with(path, bytes, None)
+}
+
+/// Of a file that only its owner may read and write.
+const PRIVATE: u32 = 0o600;
+
+fn replace_with(path: &Utf8Path, bytes: &[u8], mode: Option<u32>) -> io::Result<()> {
     // A lock that is a symbolic link stays one.
     let path = match path.canonicalize_utf8() {
         Ok(real) => real,
@@ -112,7 +139,7 @@ pub(crate) fn replace(path: &Utf8Path, bytes: &[u8]) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let written = write_new(&temporary, &path, bytes);
+    let written = write_new(&temporary, &path, bytes, mode);
     if written.is_err() {
         // The first error is the one that explains; the leftover is removed next time if not now.
         let _ = fs::remove_file(&temporary);
@@ -121,8 +148,18 @@ pub(crate) fn replace(path: &Utf8Path, bytes: &[u8]) -> io::Result<()> {
     fs::File::open(folder)?.sync_all()
 }
 
-fn write_new(temporary: &Utf8Path, path: &Utf8Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = fs::File::create_new(temporary)?;
+fn write_new(
+    temporary: &Utf8Path,
+    path: &Utf8Path,
+    bytes: &[u8],
+    mode: Option<u32>,
+) -> io::Result<()> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    if let Some(mode) = mode {
+        options.mode(mode);
+    }
+    let mut file = options.open(temporary)?;
     if let Ok(old) = fs::metadata(path) {
         file.set_permissions(old.permissions())?;
     }
@@ -144,7 +181,6 @@ mod tests {
 
     #[test]
     fn a_replaced_file_keeps_its_mode_and_leaves_no_temporary_one() {
-        use std::os::unix::fs::PermissionsExt;
         let (_guard, folder) = folder();
         let path = folder.join(NAME);
         fs::write(&path, "old").unwrap();
@@ -157,6 +193,21 @@ mod tests {
             0o640
         );
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_private_file_is_its_owners_alone_even_where_another_one_was() {
+        let (_guard, folder) = folder();
+        let path = folder.join("plan.json");
+        for _ in 0..2 {
+            write_private(&path, b"plan").unwrap();
+            let mode = fs::metadata(&path).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600);
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        }
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+        assert!(write_private(&folder, b"plan").is_err(), "a folder");
+        assert!(write_private(Utf8Path::new("/dev/null"), b"plan").is_err());
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! Engine and registry → [`Observed`]: the facts that a plan is made from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::StreamExt;
 use futures_util::stream;
 use selu_compiler::lock::Lock;
-use selu_compiler::model::Project;
+use selu_compiler::model::{InstanceKey, Project};
 use selu_compiler::observed::{ImageFacts, Observed};
 use selu_compiler::resolve;
 
@@ -37,10 +37,22 @@ pub async fn observe(
     project: &Project,
     lock: Option<&Lock>,
 ) -> Result<Observed, ObserveError> {
+    observe_fresh(engine, project, lock, &BTreeSet::new()).await
+}
+
+/// As [`observe`], and the registry is asked what the tags of some instances mean now, whatever the engine has.
+pub async fn observe_fresh(
+    engine: &dyn EngineView,
+    project: &Project,
+    lock: Option<&Lock>,
+    fresh: &BTreeSet<InstanceKey>,
+) -> Result<Observed, ObserveError> {
     let name = project.name.as_deref().unwrap_or_default();
     let wanted = resolve::wanted_names(project);
-    let (observed, images) =
-        tokio::join!(engine.observe(name, &wanted), images(engine, project, lock));
+    let (observed, images) = tokio::join!(
+        engine.observe(name, &wanted),
+        images(engine, project, lock, fresh)
+    );
     let mut observed = observed.map_err(ObserveError::Engine)?;
     observed.images = images?;
     Ok(observed)
@@ -51,8 +63,9 @@ async fn images(
     engine: &dyn EngineView,
     project: &Project,
     lock: Option<&Lock>,
+    fresh: &BTreeSet<InstanceKey>,
 ) -> Result<BTreeMap<String, ImageFacts>, ObserveError> {
-    let mut unpinned = pins::unpinned(project, lock);
+    let mut unpinned = pins::unpinned(project, lock, fresh);
     let mut questions: BTreeMap<String, Option<_>> = resolve::pinned_references(project, lock)
         .into_iter()
         .map(|pinned| (pinned, None))

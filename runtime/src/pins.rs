@@ -1,9 +1,9 @@
 //! Tag → what cannot move (I3, product.md 18): the engine is asked first, a registry only for what nothing pins.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use selu_compiler::lock::Lock;
-use selu_compiler::model::{ImageReference, Project};
+use selu_compiler::model::{ImageReference, InstanceKey, Project};
 use selu_compiler::observed::ImageFacts;
 
 use crate::engine::{EngineResult, EngineView};
@@ -13,24 +13,36 @@ pub(crate) struct Unpinned {
     reference: ImageReference,
     /// Whether each instance that has it can build it from a folder of its own.
     buildable: bool,
+    /// Whether the registry's answer counts even where the engine has an image of that name.
+    fresh: bool,
 }
 
 /// References that some instance has without a digest in its manifest or its lock entry, as written.
-pub(crate) fn unpinned(project: &Project, lock: Option<&Lock>) -> BTreeMap<String, Unpinned> {
+/// Those of `fresh` count as such.
+pub(crate) fn unpinned(
+    project: &Project,
+    lock: Option<&Lock>,
+    fresh: &BTreeSet<InstanceKey>,
+) -> BTreeMap<String, Unpinned> {
     let mut open: BTreeMap<String, Unpinned> = BTreeMap::new();
     for (key, _, capability) in project.instances() {
         let image = &capability.image;
         let locked = lock.and_then(|lock| lock.instances.get(&key));
         let pinned = locked.is_some_and(|locked| locked.image.written == image.written);
-        if image.digest.is_some() || pinned {
+        let fresh = fresh.contains(&key);
+        if image.digest.is_some() || (pinned && !fresh) {
             continue;
         }
         let buildable = capability.container.is_some();
         open.entry(image.written.clone())
-            .and_modify(|one| one.buildable &= buildable)
+            .and_modify(|one| {
+                one.buildable &= buildable;
+                one.fresh |= fresh;
+            })
             .or_insert_with(|| Unpinned {
                 reference: image.clone(),
                 buildable,
+                fresh,
             });
     }
     open
@@ -44,8 +56,10 @@ pub(crate) async fn facts(
     ask: Option<&Unpinned>,
 ) -> EngineResult<Option<ImageFacts>> {
     let local = engine.image(reference).await?;
-    let (None, Some(ask)) = (&local, ask) else {
-        return Ok(local);
+    let ask = match (&local, ask) {
+        (None, Some(ask)) => ask,
+        (Some(_), Some(ask)) if ask.fresh => ask,
+        _ => return Ok(local),
     };
     let digest = match engine.registry_digest(&ask.reference).await {
         Ok(digest) => digest,
@@ -56,10 +70,17 @@ pub(crate) async fn facts(
         }
         Err(error) => return Err(error),
     };
-    Ok(digest.map(|digest| ImageFacts {
-        id: None,
-        digest: Some(digest),
-        volumes: Vec::new(),
-        labels: BTreeMap::new(),
-    }))
+    Ok(match digest {
+        // In no registry: what the engine has is all there is.
+        None => local,
+        Some(digest) => match local {
+            Some(local) if local.digest.as_ref() == Some(&digest) => Some(local),
+            _ => Some(ImageFacts {
+                id: None,
+                digest: Some(digest),
+                volumes: Vec::new(),
+                labels: BTreeMap::new(),
+            }),
+        },
+    })
 }

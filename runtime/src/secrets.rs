@@ -20,6 +20,9 @@ use serde_json::{Map, Value};
 /// What every variable that holds a credential begins with.
 pub const PREFIX: &str = "SELU_CRED__";
 
+/// Instances with the credentials that they declare.
+pub type Declaring<'a> = BTreeMap<InstanceKey, &'a [Credential]>;
+
 /// Values that were found, by instance and credential name.
 #[derive(Debug, Default)]
 pub struct Secrets {
@@ -93,7 +96,19 @@ impl Secrets {
         environment: impl IntoIterator<Item = (OsString, OsString)>,
         file: Option<EnvFile<'_>>,
     ) -> Result<(Self, Vec<String>), SecretsError> {
-        let declared = declared(project)?;
+        let instances = project
+            .instances()
+            .map(|(key, _, capability)| (key, capability.credentials.as_slice()));
+        Self::gather_for(&instances.collect(), environment, file)
+    }
+
+    /// [`Self::gather`] for what a plan declares.
+    pub fn gather_for(
+        instances: &Declaring<'_>,
+        environment: impl IntoIterator<Item = (OsString, OsString)>,
+        file: Option<EnvFile<'_>>,
+    ) -> Result<(Self, Vec<String>), SecretsError> {
+        let declared = declared(instances)?;
         let mut found: BTreeMap<String, SecretString> = BTreeMap::new();
         let mut unused = Vec::new();
 
@@ -103,7 +118,7 @@ impl Secrets {
             };
             let name = name.to_owned();
             if !declared.contains_key(&name) {
-                if of_this_project(project, &name) {
+                if of_this_project(instances, &name) {
                     unused.push(name);
                 }
                 continue;
@@ -153,6 +168,18 @@ impl Secrets {
     /// What removes every known value from a text.
     pub fn redactor(&self) -> &Redactor {
         &self.redactor
+    }
+
+    /// The sorted names of declared system credentials that a discovery would get (product.md 22).
+    pub fn present(&self, instance: &InstanceKey, credentials: &[Credential]) -> Vec<String> {
+        let mut names: Vec<String> = credentials
+            .iter()
+            .filter(|credential| credential.scope == CredentialScope::System)
+            .map(|credential| credential.name.clone())
+            .filter(|name| self.values.contains_key(&(instance.clone(), name.clone())))
+            .collect();
+        names.sort();
+        names
     }
 
     /// The `config_json` of a discovery: declared system credentials and nothing else (C3, C4). Missing required ones
@@ -311,19 +338,21 @@ fn upper(text: &str) -> String {
     text.to_ascii_uppercase().replace('-', "_")
 }
 
-fn of_this_project(project: &Project, name: &str) -> bool {
-    project
-        .instances()
-        .any(|(key, _, _)| name.starts_with(&instance_prefix(&key)))
+fn of_this_project(instances: &Declaring<'_>, name: &str) -> bool {
+    instances
+        .keys()
+        .any(|key| name.starts_with(&instance_prefix(key)))
 }
 
 /// Variable → instance and credential name. Upper case and `_` for `-` can make two names one; guessing which is meant
 /// could hand one capability another one's secret.
-fn declared(project: &Project) -> Result<BTreeMap<String, (InstanceKey, String)>, SecretsError> {
+fn declared(
+    instances: &Declaring<'_>,
+) -> Result<BTreeMap<String, (InstanceKey, String)>, SecretsError> {
     let mut declared: BTreeMap<String, (InstanceKey, String)> = BTreeMap::new();
-    for (key, _, capability) in project.instances() {
-        for credential in &capability.credentials {
-            let variable = variable(&key, &credential.name);
+    for (key, credentials) in instances {
+        for credential in *credentials {
+            let variable = variable(key, &credential.name);
             let entry = (key.clone(), credential.name.clone());
             if let Some(first) = declared.insert(variable.clone(), entry) {
                 return Err(SecretsError::Ambiguous {

@@ -13,14 +13,16 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use tokio::time::{Instant, sleep};
 
+use crate::state;
+
 /// How often a slot is tried for.
 const AGAIN: Duration = Duration::from_millis(50);
 
 /// How long a call waits for a slot (X1).
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Where the slots are, below the project's folder.
-const FOLDER: &str = ".selu/calls";
+/// Where the slots are, below the state folder.
+const FOLDER: &str = "calls";
 
 /// Why there is no slot.
 #[derive(Debug, thiserror::Error)]
@@ -122,8 +124,10 @@ pub fn forget(root: &Utf8Path, name: &str, most: u32) -> Result<(), SlotError> {
 
 /// A locked file, unless somebody else has it.
 fn attempt(root: &Utf8Path, name: &str, number: u32) -> Result<Option<File>, SlotError> {
-    let folder = root.join(FOLDER);
-    fs::create_dir_all(&folder).map_err(fail(&folder))?;
+    let state = root.join(state::FOLDER);
+    let folder = state.join(FOLDER);
+    let made = state::prepare(&state).and_then(|()| fs::create_dir_all(&folder));
+    made.map_err(fail(&folder))?;
     let path = path(root, name, number);
     loop {
         let file = OpenOptions::new()
@@ -149,7 +153,9 @@ fn attempt(root: &Utf8Path, name: &str, number: u32) -> Result<Option<File>, Slo
 }
 
 fn path(root: &Utf8Path, name: &str, number: u32) -> Utf8PathBuf {
-    root.join(FOLDER).join(format!("{name}.{number}"))
+    root.join(state::FOLDER)
+        .join(FOLDER)
+        .join(format!("{name}.{number}"))
 }
 
 fn fail(path: &Utf8Path) -> impl FnOnce(io::Error) -> SlotError {

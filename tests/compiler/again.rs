@@ -4,7 +4,7 @@ use std::fs;
 
 use camino::Utf8Path;
 use selu_compiler::check::{Cache, check, check_again};
-use selu_compiler::source;
+use selu_compiler::source::{self, Refreshed, SourceSet};
 
 use crate::fixture::{Fixture, PROJECT, WEATHER, lines};
 
@@ -26,6 +26,10 @@ fn project() -> Fixture {
         ("agents/helper/i18n/de.yaml", "agent: {name: Helfer}\n"),
     ]);
     Fixture::new(files)
+}
+
+fn refresh(sources: &mut SourceSet, path: &str) -> Refreshed {
+    source::refresh(sources, Utf8Path::new(path))
 }
 
 const MANIFEST: &str = "agents/helper/capabilities/weather/manifest.yaml";
@@ -90,7 +94,8 @@ fn a_file_that_is_read_again_alone_gives_what_reading_everything_gives() {
         ),
     ] {
         fixture.write(path, text.as_bytes());
-        assert!(source::refresh(&mut sources, Utf8Path::new(path)), "{path}");
+        assert_eq!(refresh(&mut sources, path), Refreshed::Changed, "{path}");
+        assert_eq!(refresh(&mut sources, path), Refreshed::Same, "{path}");
         let whole = fixture.read();
         assert!(sources.files().eq(whole.files()), "{path}");
         let hashes = |set: &source::SourceSet| -> Vec<_> {
@@ -112,15 +117,12 @@ fn what_cannot_be_read_alone_is_left_to_a_whole_reading() {
     ] {
         let before: Vec<_> = sources.files().cloned().collect();
         fixture.write(path, bytes);
-        assert!(
-            !source::refresh(&mut sources, Utf8Path::new(path)),
-            "{path}"
-        );
+        assert_eq!(refresh(&mut sources, path), Refreshed::Unknown, "{path}");
         assert!(sources.files().eq(&before), "{path}");
     }
     // What was a finding is read with everything, so that the finding goes away.
     let mut sources = fixture.read();
     assert!(!sources.findings.is_empty());
     fixture.write(MANIFEST, WEATHER.as_bytes());
-    assert!(!source::refresh(&mut sources, Utf8Path::new(MANIFEST)));
+    assert_eq!(refresh(&mut sources, MANIFEST), Refreshed::Unknown);
 }

@@ -11,6 +11,8 @@
 mod call;
 mod capability;
 mod contract;
+mod cuts;
+mod cutting;
 mod daemon;
 mod drift;
 mod gateway;

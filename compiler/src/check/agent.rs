@@ -1,6 +1,7 @@
 //! agent.yaml: Raw → [`Agent`] (section 3), and which capabilities an agent has (L2, L3).
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use super::capability::{self, Outcome};
 use super::place::{self, Nearest};
@@ -16,28 +17,24 @@ use crate::yaml::{self, Document};
 /// Unless the agent says otherwise.
 pub(super) const IDLE_TIMEOUT_MINUTES: u64 = 30;
 
-/// An agent before the shared capabilities are known.
-pub(super) struct Draft<'a> {
-    folder: &'a AgentFolder,
+/// An agent.yaml by itself: what it says depends on no other file.
+#[derive(Debug)]
+pub(super) struct Draft {
     /// Its id; the folder's name where agent.yaml gives none.
     pub(super) id: String,
     /// Where the id is written, or the folder.
     pub(super) place: Place,
     /// agent.yaml, where it can be read.
     file: Option<(Document, RawAgent)>,
-    /// Its own capabilities.
-    own: Vec<Outcome>,
     findings: Vec<Diagnostic>,
 }
 
-/// Reads one folder, whose own capabilities are checked already.
-pub(super) fn read(folder: &AgentFolder, own: Vec<Outcome>) -> Draft<'_> {
+/// Reads one folder's agent.yaml.
+pub(super) fn read(folder: &AgentFolder) -> Draft {
     let mut draft = Draft {
-        folder,
         id: folder.path.file_name().unwrap_or_default().to_owned(),
         place: super::whole(&folder.path),
         file: None,
-        own,
         findings: Vec::new(),
     };
     let Some(file) = &folder.agent else {
@@ -71,12 +68,12 @@ pub(super) fn read(folder: &AgentFolder, own: Vec<Outcome>) -> Draft<'_> {
 /// The project's shared capabilities, and which of them an agent names.
 pub(super) struct Shared {
     by_id: HashMap<String, usize>,
-    outcomes: Vec<Outcome>,
+    outcomes: Vec<Arc<Outcome>>,
     named: Vec<bool>,
 }
 
 impl Shared {
-    pub(super) fn new(outcomes: Vec<Outcome>, findings: &mut Vec<Diagnostic>) -> Self {
+    pub(super) fn new(outcomes: Vec<Arc<Outcome>>, findings: &mut Vec<Diagnostic>) -> Self {
         let mut by_id: HashMap<String, usize> = HashMap::new();
         for (index, outcome) in outcomes.iter().enumerate() {
             if let Some(first) = by_id.get(&outcome.id) {
@@ -99,11 +96,11 @@ impl Shared {
             if !named {
                 findings.push(Diagnostic::new(
                     &layout::UNUSED_SHARED,
-                    outcome.place,
+                    outcome.place.clone(),
                     format!("no agent names the shared capability `{}`", outcome.id),
                 ));
             }
-            findings.extend(outcome.findings);
+            outcome.report(findings);
         }
     }
 }
@@ -117,66 +114,66 @@ fn twice(id: &str, place: &Place, first: &Place) -> Diagnostic {
     .related(first.clone(), "the other one")
 }
 
-impl Draft<'_> {
+impl Draft {
     /// The agent with its own and its named capabilities; `None` if anything is wrong with one of them.
     pub(super) fn finish(
-        self,
+        &self,
+        folder: &AgentFolder,
+        own: Vec<Arc<Outcome>>,
         shared: &mut Shared,
         ids: &mut HashMap<String, Vec<String>>,
         findings: &mut Vec<Diagnostic>,
     ) -> Option<Agent> {
         let Self {
-            folder,
             id,
             place,
             file,
-            own,
-            findings: mut mine,
+            findings: mine,
         } = self;
+        let mut mine = mine.clone();
         let mut found = by_id(&own, &mut mine);
         let mut borrowed = Vec::new();
-        if let Some((document, raw)) = &file {
+        if let Some((document, raw)) = file {
             borrowed = named(document, raw, &found, shared, &mut mine);
             for other in &borrowed {
-                let outcome = &shared.outcomes[*other];
+                let outcome = &*shared.outcomes[*other];
                 found.insert(&outcome.id, outcome);
             }
             steps::check(document, raw, &found, &mut mine);
             schedules(document, raw, &mut mine);
             locale::check(document, raw, folder, &found, &mut mine);
             if !found.is_empty() {
-                mine.extend(prompt(folder, place));
+                mine.extend(prompt(folder, place.clone()));
             }
         }
         let right = mine
             .iter()
             .all(|finding| finding.severity != Severity::Error);
-        ids.insert(id, found.keys().map(|id| (*id).to_owned()).collect());
-        // Shared ones may belong to other agents, too; own ones are moved, of two with the same id none counts.
-        let borrowed: Vec<Option<Capability>> = borrowed
-            .into_iter()
-            .map(|other| shared.outcomes[other].capability.clone())
-            .collect();
-        findings.append(&mut mine);
-        let mut capabilities = Vec::with_capacity(own.len() + borrowed.len());
-        for outcome in own {
-            findings.extend(outcome.findings);
-            capabilities.push(outcome.capability);
-        }
-        let capabilities: Option<BTreeMap<String, Capability>> = capabilities
-            .into_iter()
-            .chain(borrowed)
+        ids.insert(
+            id.clone(),
+            found.keys().map(|id| (*id).to_owned()).collect(),
+        );
+        // Of two with the same id none counts: that is an error.
+        let capabilities: Option<BTreeMap<String, Arc<Capability>>> = own
+            .iter()
+            .chain(borrowed.into_iter().map(|other| &shared.outcomes[other]))
+            .map(|outcome| outcome.capability.clone())
             .map(|capability| capability.map(|capability| (capability.id.clone(), capability)))
             .collect();
-        let (document, raw) = file.filter(|_| right)?;
+        findings.append(&mut mine);
+        for outcome in own {
+            outcome.report(findings);
+        }
+        let (document, raw) = file.as_ref().filter(|_| right)?;
         Some(Agent {
-            id: raw.id?,
-            name: raw.name?,
+            id: raw.id.clone()?,
+            name: raw.name.clone()?,
             origin: document.place("/id").origin,
             routing: raw.routing.unwrap_or(Routing::Auto),
             own_model: raw.model.is_some(),
             idle_timeout_minutes: raw
                 .session
+                .as_ref()
                 .and_then(|session| session.idle_timeout_minutes)
                 .unwrap_or(IDLE_TIMEOUT_MINUTES),
             prompts: capability::prompts(&folder.prompts),
@@ -233,7 +230,10 @@ fn schedules(document: &Document, raw: &RawAgent, findings: &mut Vec<Diagnostic>
 }
 
 /// An agent's own capabilities (L3).
-fn by_id<'a>(own: &'a [Outcome], findings: &mut Vec<Diagnostic>) -> BTreeMap<&'a str, &'a Outcome> {
+fn by_id<'a>(
+    own: &'a [Arc<Outcome>],
+    findings: &mut Vec<Diagnostic>,
+) -> BTreeMap<&'a str, &'a Outcome> {
     let mut found: BTreeMap<&str, &Outcome> = BTreeMap::new();
     for outcome in own {
         if let Some(first) = found.get(outcome.id.as_str()) {

@@ -1,18 +1,21 @@
-//! What was found about each capability, for the next check of a directory that hardly changed.
+//! What was found about each capability and each agent.yaml, for the next check of a directory that hardly changed.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use camino::Utf8PathBuf;
 
+use super::agent::{self, Draft};
 use super::capability::{self, Outcome};
 use crate::parallel;
-use crate::source::CapabilityFolder;
+use crate::source::{AgentFolder, CapabilityFolder, SourceFile};
 
-/// Outcomes of the last check, each with the folder that it came from. A folder is compared as a whole, text by text:
-/// whatever a rule looks at is part of it.
+/// Outcomes of the last check, each with what it came from: of a capability the folder as a whole, text by text, of an
+/// agent its agent.yaml. Whatever a rule of theirs looks at is part of that.
 #[derive(Debug, Default)]
 pub struct Cache {
-    known: HashMap<Utf8PathBuf, (CapabilityFolder, Outcome)>,
+    known: HashMap<Utf8PathBuf, (CapabilityFolder, Arc<Outcome>)>,
+    agents: HashMap<Utf8PathBuf, (Option<SourceFile>, Arc<Draft>)>,
     fresh: usize,
 }
 
@@ -33,29 +36,52 @@ impl Cache {
     }
 
     /// An outcome for each folder, in their order. What is no longer there is forgotten.
-    pub(super) fn outcomes(&mut self, folders: &[&CapabilityFolder]) -> Vec<Outcome> {
+    pub(super) fn outcomes(&mut self, folders: &[&CapabilityFolder]) -> Vec<Arc<Outcome>> {
         let mut last = std::mem::take(&mut self.known);
-        let (same, other): (Vec<_>, Vec<_>) = folders.iter().copied().partition(|folder| {
-            last.get(&folder.path)
-                .is_some_and(|(old, _)| old == *folder)
-        });
-        for folder in same {
-            if let Some(entry) = last.remove_entry(&folder.path) {
-                self.known.insert(entry.0, entry.1);
+        let mut outcomes: Vec<Option<Arc<Outcome>>> = Vec::with_capacity(folders.len());
+        let mut other = Vec::new();
+        for folder in folders.iter().copied() {
+            let kept = last
+                .remove_entry(&folder.path)
+                .filter(|(_, (old, _))| old == folder);
+            outcomes.push(kept.as_ref().map(|(_, (_, outcome))| Arc::clone(outcome)));
+            match kept {
+                Some((path, entry)) => {
+                    self.known.insert(path, entry);
+                }
+                None => other.push(folder),
             }
         }
         self.fresh = other.len();
-        let fresh = parallel::map(parallel::cores(), &other, |folder| {
-            capability::check(folder)
-        });
-        for (folder, outcome) in other.into_iter().zip(fresh) {
-            self.known
-                .insert(folder.path.clone(), (folder.clone(), outcome));
+        let mut fresh = parallel::map(parallel::cores(), &other, |folder| {
+            Arc::new(capability::check(folder))
+        })
+        .into_iter();
+        for (folder, outcome) in other.into_iter().zip(fresh.as_slice()) {
+            let entry = (folder.clone(), Arc::clone(outcome));
+            self.known.insert(folder.path.clone(), entry);
         }
+        outcomes
+            .into_iter()
+            .filter_map(|kept| kept.or_else(|| fresh.next()))
+            .collect()
+    }
+
+    /// The same for agents.
+    pub(super) fn drafts(&mut self, folders: &[AgentFolder]) -> Vec<Arc<Draft>> {
+        let mut last = std::mem::take(&mut self.agents);
         folders
             .iter()
-            .filter_map(|folder| self.known.get(&folder.path))
-            .map(|(_, outcome)| outcome.clone())
+            .map(|folder| {
+                let kept = last
+                    .remove(&folder.path)
+                    .filter(|(file, _)| *file == folder.agent);
+                let entry =
+                    kept.unwrap_or_else(|| (folder.agent.clone(), Arc::new(agent::read(folder))));
+                let draft = Arc::clone(&entry.1);
+                self.agents.insert(folder.path.clone(), entry);
+                draft
+            })
             .collect()
     }
 }

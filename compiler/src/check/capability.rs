@@ -4,6 +4,7 @@ mod limits;
 mod tools;
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use camino::Utf8Path;
 
@@ -20,7 +21,7 @@ use crate::source::{CapabilityFolder, SourceFile, text_hash};
 use crate::yaml::{self, Document};
 
 /// What is known of a capability, be it right or wrong: enough to look it up without further complaints.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Outcome {
     /// Its id; the folder's name where the manifest gives none.
     pub(super) id: String,
@@ -31,8 +32,18 @@ pub(super) struct Outcome {
     /// Whether `credentials` is all there is.
     pub(super) credentials_known: bool,
     /// `None` if anything is wrong with it.
-    pub(super) capability: Option<Capability>,
+    pub(super) capability: Option<Arc<Capability>>,
     pub(super) findings: Vec<Diagnostic>,
+}
+
+impl Outcome {
+    /// Adds its findings to those of the project: moved where nobody keeps it, copied where `check --watch` does.
+    pub(super) fn report(self: Arc<Self>, findings: &mut Vec<Diagnostic>) {
+        match Arc::try_unwrap(self) {
+            Ok(outcome) => findings.extend(outcome.findings),
+            Err(kept) => findings.extend_from_slice(&kept.findings),
+        }
+    }
 }
 
 /// Checks one folder.
@@ -79,7 +90,9 @@ pub(super) fn check(folder: &CapabilityFolder) -> Outcome {
         id: outcome.id.clone(),
         findings: &mut outcome.findings,
     };
-    outcome.capability = check.capability(raw, folder);
+    outcome.capability = check.capability(raw, folder).map(Arc::new);
+    // They are kept until all are reported.
+    outcome.findings.shrink_to_fit();
     outcome
 }
 

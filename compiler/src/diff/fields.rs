@@ -6,7 +6,8 @@ use std::fmt::Display;
 use serde_json::Value;
 
 use super::{Cause, Reason};
-use crate::plan::hash::VERSION_PREFIX;
+use crate::model::Limits;
+use crate::plan::hash::{MadeLimits, VERSION_PREFIX};
 use crate::plan::{ContainerSpec, label};
 
 /// What a live container's spec label says about the planned hash.
@@ -14,19 +15,67 @@ use crate::plan::{ContainerSpec, label};
 pub(super) enum Made {
     /// Made for exactly this.
     ForThis,
+    /// Made for exactly this but for limits, which an engine changes in place and its labels do not follow.
+    ForOtherLimits,
     /// Labelled by another version of `selu`: only the fields can tell (product.md 7).
     ByOtherVersion,
     /// Made for something else, or the label is missing.
     ForOther,
 }
 
-pub(super) fn made(planned_hash: &str, observed: &ContainerSpec) -> Made {
+impl Made {
+    /// Who is to blame for a difference in a setting that is made once.
+    pub(super) fn cause(self) -> Cause {
+        match self {
+            Self::ForThis | Self::ForOtherLimits => Cause::Drift,
+            Self::ByOtherVersion | Self::ForOther => Cause::Intent,
+        }
+    }
+}
+
+pub(super) fn made(planned: &ContainerSpec, planned_hash: &str, observed: &ContainerSpec) -> Made {
     match observed.labels.get(label::SPEC) {
         Some(hash) if hash == planned_hash => Made::ForThis,
         Some(hash) if is_other_version(hash) => Made::ByOtherVersion,
+        Some(hash) if as_made(planned, observed).as_ref() == Some(hash) => Made::ForOtherLimits,
         _ => Made::ForOther,
     }
 }
+
+/// The hash that what is planned would have had with the limits that the container was made with.
+fn as_made(planned: &ContainerSpec, observed: &ContainerSpec) -> Option<String> {
+    made_limits(observed)?.hash(
+        planned,
+        planned.labels.get(label::RULES).map(String::as_str),
+    )
+}
+
+fn made_limits(observed: &ContainerSpec) -> Option<MadeLimits> {
+    MadeLimits::from_label(observed.labels.get(label::LIMITS)?)
+}
+
+/// Limits as they were applied last, by path.
+pub(super) fn applied_limits(limits: &Limits) -> [(&'static str, u64); 4] {
+    let Limits {
+        memory_mb,
+        nano_cpus,
+        // In no setting of the container, but in its rules.
+        cpu_seconds: _,
+        pids,
+    } = limits;
+    let memory = memory_mb.saturating_mul(1 << 20);
+    [
+        (MEMORY, memory),
+        (MEMORY_SWAP, memory),
+        (NANO_CPUS, *nano_cpus),
+        (PIDS, *pids),
+    ]
+}
+
+const MEMORY: &str = "spec.memory_bytes";
+const MEMORY_SWAP: &str = "spec.memory_swap_bytes";
+const NANO_CPUS: &str = "spec.nano_cpus";
+const PIDS: &str = "spec.pids";
 
 /// `v7:…`.
 fn is_other_version(hash: &str) -> bool {
@@ -45,7 +94,7 @@ fn is_other_version(hash: &str) -> bool {
 pub(super) fn settings(
     planned: &ContainerSpec,
     observed: &ContainerSpec,
-    cause: Cause,
+    made: Made,
 ) -> Vec<Reason> {
     let ContainerSpec {
         image,
@@ -72,7 +121,13 @@ pub(super) fn settings(
         restart,
         labels,
     } = planned;
-    let mut found = Found::new(cause);
+    let mut found = Found::new(made.cause());
+    // Without the limits that it was made with, its hash could not be judged once they were changed.
+    let updatable = made != Made::ForOther || made_limits(observed).is_some();
+    found.limits = match made {
+        Made::ForThis => (Cause::Drift, false),
+        Made::ForOtherLimits | Made::ByOtherVersion | Made::ForOther => (Cause::Intent, !updatable),
+    };
     found.value("spec.image", &observed.image, image);
     let words = |command: &Option<Vec<String>>| command.as_ref().map(|words| words.join(" "));
     found.optional("spec.command", words(&observed.command), words(command));
@@ -91,14 +146,10 @@ pub(super) fn settings(
         no_new_privileges,
     );
     found.value("spec.seccomp", &observed.seccomp, seccomp);
-    found.in_place("spec.memory_bytes", &observed.memory_bytes, memory_bytes);
-    found.in_place(
-        "spec.memory_swap_bytes",
-        &observed.memory_swap_bytes,
-        memory_swap_bytes,
-    );
-    found.in_place("spec.nano_cpus", &observed.nano_cpus, nano_cpus);
-    found.in_place("spec.pids", &observed.pids, pids);
+    found.limit(MEMORY, observed.memory_bytes, *memory_bytes);
+    found.limit(MEMORY_SWAP, observed.memory_swap_bytes, *memory_swap_bytes);
+    found.limit(NANO_CPUS, observed.nano_cpus, *nano_cpus);
+    found.limit(PIDS, observed.pids, *pids);
     found.value("spec.nofile", &observed.nofile, nofile);
     let shm = |bytes: &Option<u64>| bytes.map(|bytes| bytes.to_string());
     found.optional("spec.shm_bytes", shm(&observed.shm_bytes), shm(shm_bytes));
@@ -119,15 +170,19 @@ pub(super) fn settings(
 pub(super) fn bindings(
     planned: &ContainerSpec,
     observed: &ContainerSpec,
-    cause: Cause,
+    made: Made,
 ) -> Vec<Reason> {
-    let mut found = Found::new(cause);
+    let mut found = Found::new(made.cause());
     let list = |addresses: &[std::net::Ipv4Addr]| {
         let texts: Vec<String> = addresses.iter().map(ToString::to_string).collect();
         (!texts.is_empty()).then(|| texts.join(" "))
     };
     found.optional("spec.dns", list(&observed.dns), list(&planned.dns));
-    let judged = [label::SPEC, label::RULES];
+    let mut judged = vec![label::SPEC, label::RULES];
+    // Containers that were made before there was such a label do without; after a change of limits it says what was.
+    if made != Made::ForThis || !observed.labels.contains_key(label::LIMITS) {
+        judged.push(label::LIMITS);
+    }
     let ours = planned
         .labels
         .iter()
@@ -140,13 +195,18 @@ pub(super) fn bindings(
 
 struct Found {
     cause: Cause,
+    /// Of limits: the cause, and whether they force a replacement.
+    limits: (Cause, bool),
     reasons: Vec<Reason>,
 }
 
 impl Found {
     fn new(cause: Cause) -> Self {
-        let reasons = Vec::new();
-        Self { cause, reasons }
+        Self {
+            cause,
+            limits: (cause, true),
+            reasons: Vec::new(),
+        }
     }
 
     fn push(&mut self, path: String, old: Option<String>, new: Option<String>, in_place: bool) {
@@ -156,8 +216,7 @@ impl Found {
                 old,
                 new,
                 cause: self.cause,
-                // Intent always replaces: the label with the hash cannot be changed on a live container.
-                forces_replace: self.cause == Cause::Intent || !in_place,
+                forces_replace: !in_place,
             });
         }
     }
@@ -168,6 +227,19 @@ impl Found {
 
     fn value<T: Display>(&mut self, path: &str, old: &T, new: &T) {
         self.optional(path, Some(old.to_string()), Some(new.to_string()));
+    }
+
+    fn limit(&mut self, path: &str, old: u64, new: u64) {
+        let (cause, forces_replace) = self.limits;
+        if old != new {
+            self.reasons.push(Reason {
+                path: path.to_owned(),
+                old: Some(old.to_string()),
+                new: Some(new.to_string()),
+                cause,
+                forces_replace,
+            });
+        }
     }
 
     fn in_place<T: Display>(&mut self, path: &str, old: &T, new: &T) {

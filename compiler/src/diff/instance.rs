@@ -2,7 +2,7 @@
 
 use super::fields::{self, Made};
 use super::{Action, Cause, Change, Reason, Subject};
-use crate::model::InstanceKey;
+use crate::model::{InstanceKey, Limits};
 use crate::observed::{ContainerState, Observed, ObservedContainer};
 use crate::plan::{Plan, PlannedContainer, PlannedInstance, PlannedNetwork, label, names};
 
@@ -57,6 +57,7 @@ pub(super) fn change(
     key: &InstanceKey,
     planned: &PlannedInstance,
     observed: &Observed,
+    applied: Option<&Limits>,
 ) -> Change {
     let subject = Subject::Instance(key.clone());
     let Some(resident) = &planned.resident else {
@@ -68,7 +69,8 @@ pub(super) fn change(
         };
     };
     if let Some(container) = observed.containers.get(&resident.name) {
-        let reasons = reasons(resident, container, &plan.project, observed);
+        let mut reasons = reasons(resident, container, &plan.project, observed);
+        blame(&mut reasons, applied);
         let action = action(&reasons);
         return Change {
             subject,
@@ -85,8 +87,25 @@ pub(super) fn change(
         Some((generation, name)) => Change {
             subject,
             action: Action::Replace,
-            reasons: why_replaced(resident, *generation, name, plan, observed),
+            reasons: {
+                let mut reasons = why_replaced(resident, *generation, name, plan, observed);
+                blame(&mut reasons, applied);
+                reasons
+            },
         },
+    }
+}
+
+/// Limits are changed in place, so the labels of a container do not tell who changed them; what was applied last does.
+fn blame(reasons: &mut [Reason], applied: Option<&Limits>) {
+    for (path, value) in applied.into_iter().flat_map(fields::applied_limits) {
+        for reason in reasons.iter_mut().filter(|reason| reason.path == path) {
+            reason.cause = if reason.old.as_ref() == Some(&value.to_string()) {
+                Cause::Intent
+            } else {
+                Cause::Drift
+            };
+        }
     }
 }
 
@@ -133,9 +152,7 @@ fn why_replaced(
             size(planned.network.subnet.prefix_len()),
         );
         let mut reason = Reason::drift("network.size", Some(&old), Some(&new)).forcing();
-        if fields::made(&planned.spec_hash, &container.spec) != Made::ForThis {
-            reason.cause = Cause::Intent;
-        }
+        reason.cause = fields::made(&planned.spec, &planned.spec_hash, &container.spec).cause();
         reasons.push(reason);
     }
     reasons
@@ -184,13 +201,9 @@ pub(super) fn spec_reasons(
     planned_hash: &str,
     container: &ObservedContainer,
 ) -> Vec<Reason> {
-    let made = fields::made(planned_hash, &container.spec);
-    let cause = match made {
-        Made::ForThis => Cause::Drift,
-        Made::ByOtherVersion | Made::ForOther => Cause::Intent,
-    };
-    let mut reasons = fields::settings(planned, &container.spec, cause);
-    if made == Made::ForOther && reasons.is_empty() {
+    let made = fields::made(planned, planned_hash, &container.spec);
+    let mut reasons = fields::settings(planned, &container.spec, made);
+    if made == Made::ForOther && !reasons.iter().any(|reason| reason.forces_replace) {
         // The hash covers nothing that is not compared above, so the label itself was changed or lost.
         let old = container.spec.labels.get(label::SPEC).map(String::as_str);
         let path = format!("spec.labels.{}", label::SPEC);
@@ -198,7 +211,7 @@ pub(super) fn spec_reasons(
     }
     if made != Made::ForOther {
         // Otherwise they differ because the rest does: another image has other labels to blank.
-        reasons.extend(fields::bindings(planned, &container.spec, cause));
+        reasons.extend(fields::bindings(planned, &container.spec, made));
     }
     for violation in &container.violations {
         reasons.push(Reason::drift("violations", Some(violation), None).forcing());

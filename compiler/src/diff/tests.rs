@@ -2,13 +2,15 @@
 //! nothing is left to do.
 
 use crate::diff::{self, Action, Subject};
-use crate::model::{Credential, CredentialScope, Filesystem, NetworkMode};
+use crate::model::{Capability, Credential, CredentialScope, Filesystem, NetworkMode, SharingMode};
 use crate::observed::{ContainerState, ObservedContainer};
-use crate::plan::label;
+use crate::plan::{ImageKind, label};
 use crate::resolve::testing::{DIGEST, OTHER_DIGEST, World, key_of};
 
 const API: &str = "selu_p_weather_api_1";
 const GATEWAY: &str = "selu_p_gateway";
+
+type Edit = fn(&mut Capability);
 
 /// What a change of an applied world asks for; afterwards the world has converged.
 fn after(change: impl FnOnce(&mut World)) -> String {
@@ -34,17 +36,141 @@ fn an_empty_engine_gets_the_gateway_first() {
 }
 
 #[test]
-fn intent_replaces_and_names_each_path() {
-    assert_eq!(
-        after(|world| {
-            let api = world.capability("weather/api");
-            api.limits.memory_mb = 256;
-            api.limits.pids = 32;
+fn intent_in_limits_is_an_update_in_place_field_by_field() {
+    let limits: [(&str, Edit, &str); 3] = [
+        (
+            "memory, raised",
+            |api| api.limits.memory_mb = 256,
+            "intent spec.memory_bytes: 134217728 -> 268435456\n  \
+             intent spec.memory_swap_bytes: 134217728 -> 268435456\n",
+        ),
+        (
+            "cpu",
+            |api| api.limits.nano_cpus = 250_000_000,
+            "intent spec.nano_cpus: 500000000 -> 250000000\n",
+        ),
+        (
+            "pids",
+            |api| api.limits.pids = 32,
+            "intent spec.pids: 64 -> 32\n",
+        ),
+    ];
+    for (what, change, reasons) in limits {
+        let says = after(|world| change(world.capability("weather/api")));
+        assert_eq!(says, format!("update weather/api\n  {reasons}"), "{what}");
+    }
+}
+
+#[test]
+fn every_other_field_of_a_capability_forces_a_replacement_by_itself() {
+    let fields: [(&str, Edit); 10] = [
+        ("rules.cpu_seconds", |api| api.limits.cpu_seconds = 10),
+        ("rules.network.mode", |api| {
+            api.network.mode = NetworkMode::Any;
         }),
+        ("rules.filesystem", |api| api.filesystem = Filesystem::Temp),
+        ("spec.tmpfs./tmp", |api| api.filesystem = Filesystem::Temp),
+        ("spec.shm_bytes", |api| api.filesystem = Filesystem::Temp),
+        ("spec.volumes./cache", |api| api.cache = true),
+        ("rules.sharing.max_concurrent", |api| {
+            api.sharing.max_concurrent = 2;
+        }),
+        ("rules.sharing.mode", |api| {
+            api.sharing.mode = SharingMode::Shared;
+        }),
+        ("rules.sharing.idle_timeout_seconds", |api| {
+            api.sharing.idle_timeout_seconds = 60;
+        }),
+        ("rules.credentials", |api| {
+            api.credentials = vec![Credential {
+                name: "API_KEY".to_owned(),
+                scope: CredentialScope::System,
+                required: true,
+                description: String::new(),
+            }];
+        }),
+    ];
+    for (path, change) in fields {
+        let says = after(|world| {
+            let api = world.capability("weather/api");
+            change(api);
+            // What could be changed in place does not force, but goes along.
+            api.limits.pids = 32;
+        });
+        assert!(says.starts_with("replace weather/api\n"), "{says}");
+        assert!(
+            says.contains(&format!("  intent! {path}")),
+            "{path}: {says}"
+        );
+        assert!(says.contains("  intent spec.pids: 64 -> 32\n"), "{says}");
+    }
+}
+
+#[test]
+fn after_an_update_in_place_drift_is_still_told_from_intent() {
+    let mut world = World::new();
+    world.apply();
+    world.lock_image(ImageKind::Registry, Some(DIGEST), None);
+    world.capability("weather/api").limits.memory_mb = 256;
+    assert!(world.says().contains("intent spec.memory_bytes"));
+    world.apply();
+    world.lock_image(ImageKind::Registry, Some(DIGEST), None);
+    assert_eq!(world.says(), "", "applied twice");
+    let made = world.container(API).spec.labels[label::SPEC].clone();
+    assert_ne!(
+        world.plan().instances[&key_of("weather/api")]
+            .resident
+            .as_ref()
+            .unwrap()
+            .spec_hash,
+        made,
+        "no label follows an update"
+    );
+    world.container(API).spec.memory_bytes = 1 << 30;
+    world.container(API).spec.user = "0:0".to_owned();
+    assert_eq!(
+        world.says(),
         "replace weather/api\n  \
-         intent! spec.memory_bytes: 134217728 -> 268435456\n  \
-         intent! spec.memory_swap_bytes: 134217728 -> 268435456\n  \
-         intent! spec.pids: 64 -> 32\n"
+         drift! spec.user: 0:0 -> 1000:1000\n  \
+         drift spec.memory_bytes: 1073741824 -> 268435456\n"
+    );
+    // And back again: the label says what was made, the lock what was applied.
+    let api = world.container(API);
+    (api.spec.memory_bytes, api.spec.user) = (256 << 20, "1000:1000".to_owned());
+    world.capability("weather/api").limits.memory_mb = 128;
+    assert_eq!(
+        world.says(),
+        "update weather/api\n  \
+         intent spec.memory_bytes: 268435456 -> 134217728\n  \
+         intent spec.memory_swap_bytes: 268435456 -> 134217728\n"
+    );
+}
+
+#[test]
+fn a_container_from_before_limits_were_labelled_is_kept_and_replaced_for_limits() {
+    let mut world = World::new();
+    world.apply();
+    world.container(API).spec.labels.remove(label::LIMITS);
+    assert_eq!(world.says(), "");
+    world.capability("weather/api").limits.pids = 32;
+    assert_eq!(
+        world.says(),
+        "replace weather/api\n  intent! spec.pids: 64 -> 32\n"
+    );
+}
+
+#[test]
+fn a_forged_label_of_limits_is_drift() {
+    let says = live(|container| {
+        let forged = r#"{"memory_bytes":1,"memory_swap_bytes":1,"nano_cpus":1,"pids":1}"#;
+        container
+            .spec
+            .labels
+            .insert(label::LIMITS.to_owned(), forged.to_owned());
+    });
+    assert!(
+        says.starts_with("replace weather/api\n  drift! spec.labels.dev.selu.limits: "),
+        "{says}"
     );
 }
 
@@ -167,7 +293,7 @@ fn a_lost_network_hides_no_intent() {
             world.capability("weather/api").limits.pids = 32;
         }),
         "replace weather/api\n  \
-         intent! spec.pids: 64 -> 32\n  \
+         intent spec.pids: 64 -> 32\n  \
          drift! network: - -> its own network\n"
     );
 }
@@ -241,7 +367,7 @@ fn a_hash_of_another_version_alone_changes_nothing() {
             relabel(container, "v2:sha256:00");
             container.spec.pids = 12;
         }),
-        "replace weather/api\n  intent! spec.pids: 12 -> 64\n"
+        "update weather/api\n  intent spec.pids: 12 -> 64\n"
     );
 }
 
@@ -359,7 +485,7 @@ fn without_instances_the_gateway_goes_too() {
 fn a_half_done_replacement_starts_the_new_one_before_the_old_one_goes() {
     let mut world = World::new();
     world.apply();
-    world.capability("weather/api").limits.pids = 32;
+    world.capability("weather/api").limits.cpu_seconds = 10;
     let plan = world.plan();
     let resident = plan.instances[&key_of("weather/api")]
         .resident
@@ -409,13 +535,13 @@ fn a_half_done_replacement_starts_the_new_one_before_the_old_one_goes() {
 fn going_back_keeps_the_old_resident_and_drops_the_failed_new_one() {
     let mut world = World::new();
     world.apply();
-    world.capability("weather/api").limits.pids = 32;
+    world.capability("weather/api").limits.cpu_seconds = 10;
     let resident = world.plan().instances[&key_of("weather/api")]
         .resident
         .clone()
         .unwrap();
     world.run(&resident.name, &resident.spec, &resident.network);
-    world.capability("weather/api").limits.pids = 64;
+    world.capability("weather/api").limits.cpu_seconds = 30;
     let says = world.says();
     assert!(
         says.starts_with("delete container selu_p_weather_api_2\n"),

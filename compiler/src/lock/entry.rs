@@ -3,10 +3,40 @@
 use std::collections::BTreeMap;
 
 use super::{
-    LockedCredential, LockedDiscovery, LockedImage, LockedInstance, LockedTool, ToolOrigin,
+    Lock, LockedCredential, LockedDiscovery, LockedImage, LockedInstance, LockedTool, ToolOrigin,
 };
-use crate::model::{Credential, Policy};
-use crate::plan::{ImageKind, PlannedImage, PlannedInstance, PlannedTool, PolicyOrigin};
+use crate::model::{Credential, InstanceKey, Policy};
+use crate::plan::{ImageKind, Plan, PlannedImage, PlannedInstance, PlannedTool, PolicyOrigin};
+
+impl Lock {
+    /// Without what pins the images of some instances, as if their tags had never been locked (`lock --upgrade`).
+    pub fn unpinned<'a>(&self, keys: impl IntoIterator<Item = &'a InstanceKey>) -> Self {
+        let mut lock = self.clone();
+        for key in keys {
+            if let Some(entry) = lock.instances.get_mut(key) {
+                entry.image = LockedImage {
+                    // A pin holds for the reference that it was made for, and nobody can write this one.
+                    written: String::new(),
+                    kind: ImageKind::Unknown,
+                    digest: None,
+                    source: None,
+                };
+            }
+        }
+        lock
+    }
+
+    /// With the images of a plan: what was asked of a registry once need not be asked again.
+    pub fn pinned(&self, plan: &Plan) -> Self {
+        let mut lock = self.clone();
+        for (key, entry) in &mut lock.instances {
+            if let Some(planned) = plan.instances.get(key) {
+                entry.image = locked_image(&planned.image);
+            }
+        }
+        lock
+    }
+}
 
 impl LockedTool {
     /// The policy of a locked discovered tool under an override, or without one (D3).

@@ -3,14 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use camino::Utf8Path;
+
 use super::entry::from_plan;
 use super::values::value_changes;
 use super::{
     Lock, LockedCredential, LockedDiscovery, LockedImage, LockedInstance, LockedTool, ToolOrigin,
 };
-use crate::diag::shown;
+use crate::diag::codes::lock as codes;
+use crate::diag::{Diagnostic, Place, shown};
 use crate::model::{
-    Class, CredentialScope, Filesystem, InstanceKey, Limits, Network, NetworkMode, Sharing,
+    Class, CredentialScope, Filesystem, InstanceKey, Limits, Network, NetworkMode, Origin, Sharing,
     SharingMode,
 };
 use crate::plan::{ImageKind, Plan, PolicyOrigin};
@@ -35,6 +38,54 @@ pub enum Stale {
         /// What the directory says; `None` if nothing.
         new: Option<String>,
     },
+}
+
+impl Stale {
+    /// Whose entry it is; `None` where there is no lock at all.
+    pub fn instance(&self) -> Option<&InstanceKey> {
+        match self {
+            Self::NoLock => None,
+            Self::Missing(key) | Self::Extra(key) | Self::Field { instance: key, .. } => Some(key),
+        }
+    }
+
+    /// As a finding: at the manifest that differs, or, where there is none, at the entry of the lock. `file` is the lock's
+    /// name, `text` what it says.
+    pub fn diagnostic(&self, plan: &Plan, file: &Utf8Path, text: &str) -> Diagnostic {
+        let entry = |key: &InstanceKey| {
+            let head = format!("[instance.\"{key}\"]");
+            let line = text.lines().position(|line| line.trim_end() == head);
+            let line = line.map_or(0, |index| u32::try_from(index + 1).unwrap_or(u32::MAX));
+            Origin {
+                file: file.to_owned(),
+                line,
+                column: u32::from(line > 0),
+            }
+        };
+        let manifest = |key: &InstanceKey| {
+            let planned = plan.instances.get(key);
+            planned.map_or_else(|| entry(key), |planned| planned.origin.clone())
+        };
+        let (origin, path) = match self {
+            Self::NoLock => {
+                let origin = Origin {
+                    file: file.to_owned(),
+                    line: 0,
+                    column: 0,
+                };
+                (origin, "")
+            }
+            Self::Missing(key) => (manifest(key), ""),
+            Self::Extra(key) => (entry(key), ""),
+            Self::Field { instance, path, .. } => (manifest(instance), path.as_str()),
+        };
+        let place = Place {
+            length: u32::from(origin.line > 0),
+            origin,
+            path: path.to_owned(),
+        };
+        Diagnostic::new(&codes::STALE, place, self.to_string()).help(codes::STALE.cure)
+    }
 }
 
 impl fmt::Display for Stale {
@@ -88,6 +139,28 @@ pub fn stale(lock: Option<&Lock>, plan: &Plan) -> Vec<Stale> {
                     reasons: &mut reasons,
                 };
                 compare.instances(locked, &from_plan(planned));
+            }
+            (None, None) => {}
+        }
+    }
+    reasons
+}
+
+/// Every difference between two locks, by instance; in [`Stale`]'s terms the second is the directory. Which credentials were
+/// present at a discovery, and what its tools recommended, is no difference of meaning.
+pub fn differences(old: &Lock, new: &Lock) -> Vec<Stale> {
+    let keys: BTreeSet<&InstanceKey> = old.instances.keys().chain(new.instances.keys()).collect();
+    let mut reasons = Vec::new();
+    for key in keys {
+        match (old.instances.get(key), new.instances.get(key)) {
+            (None, Some(_)) => reasons.push(Stale::Missing(key.clone())),
+            (Some(_), None) => reasons.push(Stale::Extra(key.clone())),
+            (Some(old), Some(new)) => {
+                let mut compare = Compare {
+                    instance: key,
+                    reasons: &mut reasons,
+                };
+                compare.instances(old, new);
             }
             (None, None) => {}
         }

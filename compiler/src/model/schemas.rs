@@ -11,14 +11,17 @@ use super::agent::RawAgent;
 use super::capability::RawCapability;
 use super::locale::RawLocale;
 use super::settings::RawSettings;
+use crate::plan::saved::{PlanDocument, SavedPlan};
 
 /// Names that [`schema`] knows.
-pub const NAMES: [&str; 6] = [
+pub const NAMES: [&str; 8] = [
     "agent",
     "diagnostics",
     "invoke",
     "locale",
     "manifest",
+    "plan",
+    "saved-plan",
     "settings",
 ];
 
@@ -30,8 +33,9 @@ static SETTINGS: LazyLock<Value> = LazyLock::new(generate::<RawSettings>);
 /// Marks a list for which its only item may stand alone.
 pub(crate) const ONE_OR_MORE: &str = "x-one-or-more";
 
-/// The JSON Schema (draft-07) of one of [`NAMES`]: of a file, or of what `check --format json` prints (`diagnostics`)
-/// and what `invoke --format json` prints (`invoke`). `None` for any other name.
+/// The JSON Schema (draft-07) of one of [`NAMES`]: of a file, or of what `check --format json` (`diagnostics`),
+/// `invoke --format json` (`invoke`) and `plan --format json` (`plan`) print and `plan --out` (`saved-plan`) writes.
+/// `None` for any other name.
 pub fn schema(name: &str) -> Option<Value> {
     let mut schema = match name {
         "agent" => closed(AGENT.clone(), true),
@@ -39,6 +43,8 @@ pub fn schema(name: &str) -> Option<Value> {
         "invoke" => crate::report::call::json_schema(),
         "locale" => closed(LOCALE.clone(), true),
         "manifest" => closed(MANIFEST.clone(), true),
+        "plan" => return Some(printed::<PlanDocument>()),
+        "saved-plan" => return Some(printed::<SavedPlan>()),
         "settings" => closed(SETTINGS.clone(), false),
         _ => return None,
     };
@@ -107,6 +113,16 @@ pub(crate) fn manifest() -> &'static Value {
 /// Of selu.toml.
 pub(crate) fn settings() -> &'static Value {
     &SETTINGS
+}
+
+/// Of what is printed: unlike in a file that people write, what is absent is `null`, and a reader passes over fields that
+/// a later minor version adds.
+fn printed<T: JsonSchema>() -> Value {
+    SchemaSettings::draft07()
+        .for_serialize()
+        .into_generator()
+        .into_root_schema_for::<T>()
+        .to_value()
 }
 
 fn generate<T: JsonSchema>() -> Value {

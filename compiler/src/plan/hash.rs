@@ -98,6 +98,80 @@ impl RunRules {
 /// `v1:sha256:…` over everything that decides how a container runs. Not in it: labels, and addresses with the resolvers
 /// that follow from them, which differ from one generation to the next.
 pub fn spec_hash(spec: &ContainerSpec, rules: Option<&RunRules>) -> String {
+    hash_with(spec, rules.map(RunRules::to_value))
+}
+
+/// The limits that a live container had when it was made, as its label [`super::label::LIMITS`] holds them.
+///
+/// An engine changes limits in place but no label, so a container whose limits were changed keeps the hash that it was
+/// made with. With these it can still be told what that hash covered: [`MadeLimits::hash`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MadeLimits {
+    /// Bytes.
+    pub memory_bytes: u64,
+    /// Bytes, memory and swap together.
+    pub memory_swap_bytes: u64,
+    /// Billionths of a core.
+    pub nano_cpus: u64,
+    /// Processes and threads.
+    pub pids: u64,
+}
+
+impl MadeLimits {
+    /// The limits of a container that is about to be made.
+    pub fn of(spec: &ContainerSpec) -> Self {
+        Self {
+            memory_bytes: spec.memory_bytes,
+            memory_swap_bytes: spec.memory_swap_bytes,
+            nano_cpus: spec.nano_cpus,
+            pids: spec.pids,
+        }
+    }
+
+    /// As the label holds it.
+    pub fn to_label(self) -> String {
+        let Self {
+            memory_bytes,
+            memory_swap_bytes,
+            nano_cpus,
+            pids,
+        } = self;
+        canonical(&json!({
+            "memory_bytes": memory_bytes,
+            "memory_swap_bytes": memory_swap_bytes,
+            "nano_cpus": nano_cpus,
+            "pids": pids,
+        }))
+    }
+
+    /// From a label; `None` for anything that [`Self::to_label`] does not write.
+    pub fn from_label(text: &str) -> Option<Self> {
+        serde_json::from_str(text).ok()
+    }
+
+    /// The hash of what is planned, if it had been made with these limits. `rules` is the planned label
+    /// [`super::label::RULES`].
+    pub(crate) fn hash(self, planned: &ContainerSpec, rules: Option<&str>) -> Option<String> {
+        let Self {
+            memory_bytes,
+            memory_swap_bytes,
+            nano_cpus,
+            pids,
+        } = self;
+        let spec = ContainerSpec {
+            memory_bytes,
+            memory_swap_bytes,
+            nano_cpus,
+            pids,
+            ..planned.clone()
+        };
+        let rules = rules.map(serde_json::from_str).transpose().ok()?;
+        Some(hash_with(&spec, rules))
+    }
+}
+
+fn hash_with(spec: &ContainerSpec, rules: Option<Value>) -> String {
     let ContainerSpec {
         image,
         command,
@@ -145,7 +219,7 @@ pub fn spec_hash(spec: &ContainerSpec, rules: Option<&RunRules>) -> String {
         "log_bytes": log_bytes,
         "log_files": log_files,
         "restart": restart,
-        "rules": rules.map(RunRules::to_value),
+        "rules": rules,
     });
     format!("{VERSION_PREFIX}{}", sha256(canonical(&value).as_bytes()))
 }

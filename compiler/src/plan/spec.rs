@@ -79,11 +79,8 @@ pub(crate) fn resident(
         .map(|(path, volume)| (path.clone(), volume.name.clone()))
         .collect();
     let mut tmpfs = BTreeMap::new();
-    for path in facts.into_iter().flat_map(|facts| &facts.volumes) {
-        let path = normal_path(path);
-        if !volumes.contains_key(&path) {
-            tmpfs.insert(path, IMAGE_VOLUME_OPTIONS.to_owned());
-        }
+    if let Some(facts) = facts {
+        hide_image_volumes(&mut tmpfs, &volumes, facts);
     }
     if capability.filesystem == Filesystem::Temp {
         tmpfs.insert("/tmp".to_owned(), TMP_OPTIONS.to_owned());
@@ -101,6 +98,22 @@ pub(crate) fn resident(
         tmpfs,
         volumes,
         ..hardened()
+    }
+}
+
+/// Puts an empty place where the image has a VOLUME and nothing else is mounted (F5).
+pub(crate) fn hide_image_volumes(
+    tmpfs: &mut BTreeMap<String, String>,
+    volumes: &BTreeMap<String, String>,
+    facts: &ImageFacts,
+) {
+    for path in &facts.volumes {
+        let path = normal_path(path);
+        if !volumes.contains_key(&path) {
+            tmpfs
+                .entry(path)
+                .or_insert_with(|| IMAGE_VOLUME_OPTIONS.to_owned());
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{plan_json, plan_text, summary};
 use crate::model::{Credential, CredentialScope, NetworkMode, Policy, ToolSource};
+use crate::plan::saved::PlanDocument;
 use crate::resolve::testing::{World, tool};
 
 fn text(world: &World) -> String {
@@ -52,7 +53,8 @@ fn changes_show_old_and_new_and_drift_apart_from_intent() {
     world.add("weather", "old");
     world.add("weather", "same");
     world.apply();
-    world.capability("weather/api").limits.memory_mb = 256;
+    let limits = &mut world.capability("weather/api").limits;
+    (limits.memory_mb, limits.cpu_seconds) = (256, 10);
     world.container("selu_p_weather_maps_1").spec.pids = 9;
     let agent = world.project.agents.get_mut("weather").unwrap();
     agent.capabilities.remove("old");
@@ -98,7 +100,13 @@ fn what_others_wrote_cannot_move_the_cursor() {
 #[test]
 fn json_holds_plan_and_changes_and_reads_back() {
     let world = World::new();
-    let value = plan_json(&world.plan(), Some(&world.changes())).unwrap();
+    let document = PlanDocument {
+        format_version: crate::plan::FORMAT_VERSION.to_owned(),
+        plan: world.plan(),
+        changes: Some(world.changes()),
+        targets: None,
+    };
+    let value = plan_json(&document).unwrap();
     assert_eq!(value["format_version"], "1.0");
     let plan: crate::plan::Plan = serde_json::from_value(value["plan"].clone()).unwrap();
     assert_eq!(plan, world.plan());

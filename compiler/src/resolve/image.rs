@@ -3,7 +3,7 @@
 use crate::diag::codes::plan as code;
 use crate::diag::{Code, Diagnostic};
 use crate::lock::LockedImage;
-use crate::model::{Capability, ImageReference, InstanceKey};
+use crate::model::{Capability, ImageReference, InstanceKey, Origin};
 use crate::observed::{ImageFacts, Observed};
 use crate::plan::{ImageKind, PlannedImage, label};
 
@@ -258,16 +258,10 @@ impl<'a> Pinning<'a, '_> {
     }
 
     fn check_labels(&mut self, facts: Option<&ImageFacts>) {
-        let Some(facts) = facts else { return };
-        for name in facts.labels.keys() {
-            if name.starts_with(label::PREFIX) && name != label::SOURCE {
-                let message = format!(
-                    "{}: image {} bears the label `{name}`, which is reserved for objects of ours",
-                    self.key, self.capability.image.written
-                );
-                self.find(&code::RESERVED_LABEL, message);
-            }
-        }
+        let written = &self.capability.image.written;
+        let origin = &self.capability.origin;
+        let found = facts.map(|facts| reserved_labels(self.key, written, origin, facts));
+        self.findings.extend(found.into_iter().flatten());
     }
 
     fn folder_hash(&self) -> Option<String> {
@@ -281,4 +275,25 @@ impl<'a> Pinning<'a, '_> {
         let place = super::place(&self.capability.origin, "image");
         self.findings.push(Diagnostic::new(code, place, message));
     }
+}
+
+/// Labels that only objects of ours may bear (W6).
+pub(super) fn reserved_labels(
+    key: &InstanceKey,
+    written: &str,
+    origin: &Origin,
+    facts: &ImageFacts,
+) -> Vec<Diagnostic> {
+    let reserved = |name: &&String| name.starts_with(label::PREFIX) && *name != label::SOURCE;
+    facts
+        .labels
+        .keys()
+        .filter(reserved)
+        .map(|name| {
+            let message = format!(
+                "{key}: image {written} bears the label `{name}`, which is reserved for objects of ours"
+            );
+            Diagnostic::new(&code::RESERVED_LABEL, super::place(origin, "image"), message)
+        })
+        .collect()
 }

@@ -10,7 +10,7 @@ use crate::diag::codes::plan as code;
 use crate::diff;
 use crate::model::{InstanceKey, Origin, Project};
 use crate::observed::{ImageFacts, Observed};
-use crate::plan::hash::{RunRules, spec_hash};
+use crate::plan::hash::{MadeLimits, RunRules, spec_hash};
 use crate::plan::{
     GatewayRule, PlannedContainer, PlannedGateway, PlannedInstance, PlannedNetwork, PlannedVolume,
     label, names, spec,
@@ -48,6 +48,8 @@ pub(super) fn place_all(
         let mut spec = spec::resident(&reference, facts, capability, &volumes);
         let spec_hash = spec_hash(&spec, Some(&rules));
         spec.labels = spec::resident_labels(project_name, &key, 0, &spec_hash, &rules, facts);
+        spec.labels
+            .insert(label::LIMITS.to_owned(), MadeLimits::of(&spec).to_label());
         let draft = PlannedContainer {
             generation: 0,
             name: String::new(),

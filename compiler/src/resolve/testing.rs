@@ -1,6 +1,7 @@
 //! A small world for tests: a project, a lock, an engine, and an apply that does what it is told.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::json;
 
@@ -49,6 +50,7 @@ impl World {
             lock: None,
             observed: Observed {
                 engine: EngineFacts {
+                    id: "the-engine".to_owned(),
                     version: "Docker 20.10.24 (API 1.41)".to_owned(),
                     cpus: 2,
                     architecture: "amd64".to_owned(),
@@ -91,7 +93,9 @@ impl World {
         agent
             .capabilities
             .entry(id.to_owned())
-            .or_insert_with(|| capability(id, &image, &file))
+            .or_insert_with(|| Arc::new(capability(id, &image, &file)));
+        let added = agent.capabilities.get_mut(id).map(Arc::make_mut);
+        added.unwrap()
     }
 
     /// A capability that was added.
@@ -101,6 +105,7 @@ impl World {
             .agents
             .get_mut(key.agent())
             .and_then(|agent| agent.capabilities.get_mut(key.capability()))
+            .map(Arc::make_mut)
             .unwrap()
     }
 
@@ -188,7 +193,7 @@ impl World {
     }
 
     pub(crate) fn changes(&self) -> ChangeSet {
-        diff::changes(&self.plan(), &self.observed)
+        diff::changes_since(self.lock.as_ref(), &self.plan(), &self.observed)
     }
 
     /// What there is to do, a line an action and a line a reason; no-ops are left out.
@@ -204,6 +209,7 @@ impl World {
     /// Makes the engine have what is planned, and nothing besides.
     pub(crate) fn apply(&mut self) {
         let plan = self.plan();
+        let before = self.observed.containers.clone();
         let keep = |role: Option<&String>| role.is_some_and(|role| role == "hold");
         self.observed
             .containers
@@ -213,6 +219,11 @@ impl World {
         for (key, instance) in &plan.instances {
             let resident = instance.resident.as_ref().unwrap();
             self.run(&resident.name, &resident.spec, &resident.network);
+            if let Some(before) = before.get(&resident.name) {
+                // It was changed in place, which no label follows.
+                let labels = before.spec.labels.clone();
+                self.container(&resident.name).spec.labels = labels;
+            }
             attachments.insert(
                 resident.network.name.clone(),
                 resident.network.gateway.to_string(),

@@ -5,29 +5,46 @@ use camino::Utf8Path;
 use super::reader::{Reader, Root};
 use super::{CapabilityFolder, SourceFile, SourceSet, container_files, folder, folder_hash};
 
-/// Reads again what is at `path` (relative to the root), a file that only changed its content. `false`, with the set as
-/// it was, if the directory must be read as a whole: what is there is no file of the set, it cannot be read, or reading
-/// it was a finding before.
-pub fn refresh(set: &mut SourceSet, path: &Utf8Path) -> bool {
+/// What came of reading one file again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refreshed {
+    /// What is read of it is as it was, and so is the set.
+    Same,
+    /// The set holds what is there now.
+    Changed,
+    /// The directory must be read as a whole: what is there is no file of the set, it cannot be read, or reading it was a
+    /// finding before. The set is as it was.
+    Unknown,
+}
+
+impl Refreshed {
+    fn of(changed: bool) -> Self {
+        if changed { Self::Changed } else { Self::Same }
+    }
+}
+
+/// Reads again what is at `path` (relative to the root), a file that only changed its content.
+pub fn refresh(set: &mut SourceSet, path: &Utf8Path) -> Refreshed {
     if set
         .findings
         .iter()
         .any(|finding| finding.place.origin.file.starts_with(path))
     {
-        return false;
+        return Refreshed::Unknown;
     }
     let root = set.root.clone();
     if let Some(file) = file(set, path) {
         let Some(at) = Root::new(&root) else {
-            return false;
+            return Refreshed::Unknown;
         };
         let mut reader = Reader::new(&at);
         return match reader.text(path) {
             Some(read) if reader.findings.is_empty() => {
+                let changed = *file != read;
                 *file = read;
-                true
+                Refreshed::of(changed)
             }
-            _ => false,
+            _ => Refreshed::Unknown,
         };
     }
     capabilities(set)
@@ -36,11 +53,11 @@ pub fn refresh(set: &mut SourceSet, path: &Utf8Path) -> bool {
             container.is_some_and(|container| path.starts_with(&container.path))
         })
         .and_then(|capability| context(&root, capability))
-        .is_some()
+        .map_or(Refreshed::Unknown, Refreshed::of)
 }
 
-/// What builds a capability's image.
-fn context(root: &Utf8Path, capability: &mut CapabilityFolder) -> Option<()> {
+/// What builds a capability's image, and whether it is another now.
+fn context(root: &Utf8Path, capability: &mut CapabilityFolder) -> Option<bool> {
     let container = capability.container.as_mut()?;
     let files = container_files(root, &container.path).ok()?;
     let at = Root::new(root)?;
@@ -49,9 +66,11 @@ fn context(root: &Utf8Path, capability: &mut CapabilityFolder) -> Option<()> {
     if !reader.findings.is_empty() {
         return None;
     }
-    container.hash = folder_hash(&files);
+    let hash = folder_hash(&files);
+    let changed = container.hash != hash || capability.builds != builds;
+    container.hash = hash;
     capability.builds = builds;
-    Some(())
+    Some(changed)
 }
 
 fn file<'a>(set: &'a mut SourceSet, path: &Utf8Path) -> Option<&'a mut SourceFile> {

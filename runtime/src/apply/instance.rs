@@ -57,10 +57,11 @@ impl Instance<'_> {
             let stop = engine.stop(name, super::GRACE).await;
             stop.map_err(StepError::engine("stop the paused container"))?;
         }
+        let mended = as_it_can_be(spec, found);
         // It may be what a killed apply left behind, and was never ready: whether it is kept running is decided below.
         let limited = ContainerSpec {
             restart: found.spec.restart,
-            ..spec.clone()
+            ..mended.clone()
         };
         if limited != found.spec {
             self.step("setting limits");
@@ -76,7 +77,7 @@ impl Instance<'_> {
         if spec.restart != found.spec.restart {
             self.keep_running().await?;
         }
-        self.read_back().await
+        self.read_back(&mended).await
     }
 
     /// Images are pulled before anything is touched; one that could not be is the end of this instance's way.
@@ -160,7 +161,7 @@ impl Instance<'_> {
         started.map_err(StepError::engine("start the container"))?;
         self.wait_until_ready().await?;
         self.keep_running().await?;
-        self.read_back().await
+        self.read_back(&container.spec).await
     }
 
     /// Makes the container of a discovery anew, in the network that it has (D2).
@@ -226,13 +227,13 @@ impl Instance<'_> {
     }
 
     /// Success is what was observed, not what was sent (product.md 9).
-    async fn read_back(&self) -> Result<(), StepError> {
+    async fn read_back(&self, planned: &ContainerSpec) -> Result<(), StepError> {
         let container = self.container;
         let found = self.job.engine.container(&container.name).await;
         let found = found
             .map_err(StepError::engine("read the container back"))?
             .ok_or_else(|| StepError::differs(["the container is gone".to_owned()]))?;
-        let mut differences = spec_differences(&container.spec, &found.spec);
+        let mut differences = spec_differences(planned, &found.spec);
         if found.state != ContainerState::Running {
             differences.push(format!("state: planned running, found {:?}", found.state));
         }
@@ -332,6 +333,18 @@ impl Instance<'_> {
             text: text.to_owned(),
         });
     }
+}
+
+/// What a live container is once it was changed in place: as planned, with labels that still say what it was made as.
+fn as_it_can_be(planned: &ContainerSpec, found: &ObservedContainer) -> ContainerSpec {
+    let mut spec = planned.clone();
+    for name in [label::SPEC, label::LIMITS] {
+        match found.spec.labels.get(name) {
+            Some(value) => spec.labels.insert(name.to_owned(), value.clone()),
+            None => spec.labels.remove(name),
+        };
+    }
+    spec
 }
 
 /// Fields that differ, each with both values. The serialized form names every field there is, so that a new one cannot

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 
 use selu_compiler::diff;
 use selu_compiler::lock::Lock;
-use selu_compiler::model::{Capability, Filesystem, Project};
+use selu_compiler::model::{Capability, Filesystem, Limits, Project};
 use selu_compiler::observed::{ContainerState, ImageFacts};
 use selu_compiler::resolve::resolve;
 
@@ -185,6 +185,42 @@ async fn a_second_apply_has_nothing_to_do_and_writes_nothing() {
             .all(|(_, outcome)| matches!(outcome, Outcome::Unchanged))
     );
     assert_eq!(lab.fake.writes(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn changed_limits_are_set_on_the_running_container_and_then_nothing_is_left_to_do() {
+    let mut lab = Lab::new(vec![capability("weather")]);
+    lab.apply().await;
+    let name = "selu_test_agent_weather_1";
+    let before = lab.plan().await.0.containers[name].id.clone();
+    let limits = |lab: &mut Lab, change: &dyn Fn(&mut Limits)| {
+        let agent = lab.project.agents.get_mut("agent").unwrap();
+        let capability = agent.capabilities.get_mut("weather").unwrap();
+        change(&mut std::sync::Arc::make_mut(capability).limits);
+    };
+    let changes: [(&str, &dyn Fn(&mut Limits)); 4] = [
+        ("raised", &|limits| limits.memory_mb = 256),
+        ("cpu", &|limits| limits.nano_cpus = 250_000_000),
+        ("pids", &|limits| limits.pids = 32),
+        ("lowered", &|limits| limits.memory_mb = 64),
+    ];
+    for (what, change) in changes {
+        limits(&mut lab, change);
+        lab.fake.writes();
+        assert!(all_done(&lab.apply().await), "{what}");
+        let writes = lab.fake.writes();
+        let kinds = ["create", "remove", "start", "stop"];
+        assert!(
+            !writes
+                .iter()
+                .any(|write| kinds.iter().any(|kind| write.starts_with(kind))),
+            "{what}: {writes:?}"
+        );
+        lab.assert_as_planned(what).await;
+        lab.apply().await;
+        assert_eq!(lab.fake.writes(), Vec::<String>::new(), "{what}, twice");
+    }
+    assert_eq!(lab.plan().await.0.containers[name].id, before);
 }
 
 #[tokio::test]

@@ -10,11 +10,10 @@ use camino::{Utf8Path, Utf8PathBuf};
 use selu_compiler::model::InstanceKey;
 use serde::{Deserialize, Serialize};
 
+use crate::state::{self, FOLDER};
+
 /// Version of the file.
 const VERSION: u32 = 1;
-
-/// The folder of what belongs to one working copy and is never committed.
-const FOLDER: &str = ".selu";
 
 /// Why the journal could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -130,11 +129,7 @@ impl Journal {
             due: self.due.clone(),
         };
         let write = || {
-            fs::create_dir_all(&self.folder)?;
-            let ignore = self.folder.join(".gitignore");
-            if !ignore.exists() {
-                fs::write(ignore, "*\n")?;
-            }
+            state::prepare(&self.folder)?;
             let mut bytes = serde_json::to_vec_pretty(&wire)?;
             bytes.push(b'\n');
             crate::lockfile::replace(&path, &bytes)

@@ -34,12 +34,16 @@ impl Walk<'_> {
         let scalar = self.number_scalar(node, "a number", decimal)?;
         let text = &scalar.text;
         let (least, most) = bounds(schema);
-        let number: f64 = text.parse().ok()?;
-        if least.is_some_and(|least| number < least) || most.is_some_and(|most| number > most) {
+        let number = text.parse().ok().filter(|number: &f64| {
+            // Digits enough make an infinity, which no bound may be there to refuse.
+            number.is_finite()
+                && least.is_none_or(|least| *number >= least)
+                && most.is_none_or(|most| *number <= most)
+        });
+        if number.is_none() {
             self.out_of_range(text, least, most);
-            return None;
         }
-        Some(Value::Number(Number::from(number)))
+        number.map(|number| Value::Number(Number::from(number)))
     }
 
     /// A scalar whose text has the one form.
@@ -79,6 +83,16 @@ impl Walk<'_> {
                 .help(how)
                 .suggest(meant);
             self.report(finding);
+        } else if matches!(scalar.kind, Kind::Int | Kind::Float)
+            && text.contains(|c: char| c.is_ascii_digit())
+        {
+            let message = format!(
+                "`{}` is not the form that numbers have here",
+                crate::diag::shown(text)
+            );
+            let finding = Diagnostic::new(&yaml::NUMBER_FORM, self.here(), message)
+                .help(format!("write {allowed} in plain digits"));
+            self.report(finding);
         } else {
             let mut finding = self.wrong_type_finding(&node.data, allowed);
             let digits: String = text.chars().take_while(char::is_ascii_digit).collect();
@@ -95,7 +109,7 @@ impl Walk<'_> {
             (Some(least), Some(most)) => format!("from {least} to {most}"),
             (Some(least), None) => format!("from {least}"),
             (None, Some(most)) => format!("up to {most}"),
-            (None, None) => "of another size".to_owned(),
+            (None, None) => "that fit into 64 bits".to_owned(),
         };
         let zero = text
             .trim_start_matches('-')
@@ -108,7 +122,10 @@ impl Walk<'_> {
         };
         self.finding(
             &manifest::OUT_OF_RANGE,
-            format!("{text} is out of range; allowed are numbers {range}{unlimited}"),
+            format!(
+                "{} is out of range; allowed are numbers {range}{unlimited}",
+                crate::diag::shown(text)
+            ),
         );
     }
 }
@@ -165,7 +182,54 @@ fn meant(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use camino::Utf8Path;
+    use serde_json::json;
+
     use super::{decimal, meant, whole};
+    use crate::check::shape::{self, Unknown};
+
+    #[test]
+    fn a_number_too_large_for_the_machine_is_refused_where_no_bound_is() {
+        let schema = json!({ "type": "object", "properties": {
+            "whole": { "type": "integer" }, "real": { "type": "number" },
+        }});
+        let huge = "9".repeat(400);
+        for (text, found) in [
+            (format!("whole: 1\nreal: {huge}\n"), "2:7 out-of-range"),
+            (format!("whole: 1\nreal: -{huge}.5\n"), "2:7 out-of-range"),
+            (format!("real: 1\nwhole: {huge}\n"), "2:8 out-of-range"),
+            (
+                "real: 1\nwhole: 18446744073709551616\n".to_owned(),
+                "2:8 out-of-range",
+            ),
+            ("whole: 1\nreal: 1e999\n".to_owned(), "2:7 number-form"),
+            ("real: 1\nwhole: 1e999\n".to_owned(), "2:8 number-form"),
+        ] {
+            let (document, problems) = crate::yaml::read(Utf8Path::new("a.yaml"), &text);
+            assert_eq!(problems, [], "{text}");
+            let mut findings = Vec::new();
+            let filled: BTreeMap<String, f64> = shape::read(
+                &document.unwrap(),
+                &schema,
+                Unknown::Manifest,
+                &mut findings,
+            );
+            let [finding] = findings.as_slice() else {
+                panic!("{text}: {findings:?}");
+            };
+            let at = &finding.place.origin;
+            assert_eq!(
+                format!("{}:{} {}", at.line, at.column, finding.code.name),
+                found,
+                "{text}"
+            );
+            assert!(finding.message.len() < 400, "{}", finding.message);
+            // What is right beside it is kept.
+            assert_eq!(filled.into_values().collect::<Vec<_>>(), [1.0], "{text}");
+        }
+    }
 
     #[test]
     fn numbers_have_one_form_and_others_are_translated() {

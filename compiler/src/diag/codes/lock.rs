@@ -21,7 +21,7 @@ pub static CONFLICT: Code = Code {
     severity: Severity::Error,
     rules: &["26"],
     cause: "A merge left both sides in the file.",
-    cure: "`selu lock --resolve` settles them from both sides.",
+    cure: "Take one side back from version control, such as `git checkout --ours selu.lock`, then run `selu lock`.",
     example: "<<<<<<< HEAD",
 };
 

@@ -56,6 +56,8 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// Show what apply would do; changes nothing
     Plan(PlanArgs),
+    /// Show a plan that was saved or printed, stale or foreign
+    Show(ShowArgs),
     /// Make the engine as planned, discover live tools, write selu.lock
     Apply(ApplyArgs),
     /// Pin images and discover live tools into selu.lock, leaving nothing running
@@ -119,6 +121,26 @@ pub(crate) struct PlanArgs {
     /// Exit with 2 if there is something to do
     #[arg(long, conflicts_with = "offline")]
     pub(crate) detailed_exitcode: bool,
+    /// Write the plan to a file, for `selu apply --plan FILE`
+    #[arg(long, value_name = "FILE", conflicts_with = "offline")]
+    pub(crate) out: Option<Utf8PathBuf>,
+    #[command(flatten)]
+    pub(crate) chosen: Chosen,
+}
+
+/// Which instances are meant.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Chosen {
+    /// Only this instance, or all of this agent's, with what they depend on; may be given several times
+    #[arg(long = "target", value_name = "AGENT[/CAPABILITY]")]
+    pub(crate) targets: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// Written by `selu plan --out` or printed by `selu plan --format json`
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Utf8PathBuf,
 }
 
 #[derive(Debug, Clone, Copy, Args)]
@@ -140,12 +162,34 @@ pub(crate) struct ApplyArgs {
     /// How many seconds a container may take until it answers that it is ready
     #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_TIMEOUT.as_secs(), value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub(crate) ready_timeout: u64,
+    /// Apply a plan that `selu plan --out FILE` wrote; of DIR only selu.lock is used
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["locked", "frozen", "targets"])]
+    pub(crate) plan: Option<Utf8PathBuf>,
+    #[command(flatten)]
+    pub(crate) chosen: Chosen,
+    #[command(flatten)]
+    pub(crate) strict: Strict,
+}
+
+/// How far the lock binds.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Strict {
     /// Refuse unless selu.lock says exactly this; never write it
     #[arg(long)]
     pub(crate) locked: bool,
-    /// With --locked: accept images that exist on this engine only
-    #[arg(long, requires = "locked")]
+    /// As --locked, and ask no registry and pull nothing
+    #[arg(long)]
+    pub(crate) frozen: bool,
+    /// With --locked or --frozen: accept images that exist on this engine only
+    #[arg(long)]
     pub(crate) allow_local: bool,
+}
+
+impl Strict {
+    /// Whether the lock is compared and never written.
+    pub(crate) fn read_only(self) -> bool {
+        self.locked || self.frozen
+    }
 }
 
 #[derive(Debug, Args)]
@@ -155,6 +199,18 @@ pub(crate) struct LockArgs {
     /// Only say whether selu.lock fits the directory (exit 2 if not); needs no engine
     #[arg(long)]
     pub(crate) check: bool,
+    /// With --check: also pin and discover, and compare; needs the credentials that were present when it was locked
+    #[arg(long, requires = "check")]
+    pub(crate) live: bool,
+    /// Follow the tag of this agent, capability or AGENT/CAPABILITY (default: of all) to the image that it means now
+    #[arg(long, value_name = "NAME", num_args = 0..=1, conflicts_with = "check")]
+    pub(crate) upgrade: Option<Option<String>>,
+    /// Say what would change in selu.lock, and leave it as it is
+    #[arg(long, conflicts_with = "check")]
+    pub(crate) dry_run: bool,
+    /// Only bring selu.lock to the newest version of its format; needs no engine
+    #[arg(long, conflicts_with_all = ["check", "upgrade"])]
+    pub(crate) migrate: bool,
     /// How many seconds a container may take until it answers that it is ready
     #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_TIMEOUT.as_secs(), value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub(crate) ready_timeout: u64,

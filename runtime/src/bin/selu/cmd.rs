@@ -10,5 +10,6 @@ pub(crate) mod lock;
 pub(crate) mod plan;
 pub(crate) mod schema;
 pub(crate) mod sessions;
+pub(crate) mod show;
 pub(crate) mod status;
 pub(crate) mod tools;

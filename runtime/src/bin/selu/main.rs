@@ -8,7 +8,10 @@ mod hints;
 mod outcome;
 mod printer;
 mod project;
+mod saved;
 mod sessions;
+mod source;
+mod targets;
 mod usage;
 mod watch;
 
@@ -83,6 +86,7 @@ async fn dispatch(cli: &Cli, printer: &Printer, stop: &Stop) -> anyhow::Result<E
             Command::Check(args) => cmd::check::run(printer, args).await,
             Command::Explain(args) => cmd::explain::run(printer, args),
             Command::Plan(args) => cmd::plan::run(cli, printer, args).await,
+            Command::Show(args) => cmd::show::run(printer, args),
             Command::Apply(args) => cmd::apply::run(cli, printer, stop, args).await,
             Command::Lock(args) => cmd::lock::run(cli, printer, stop, args).await,
             Command::Status(args) => cmd::status::run(cli, printer, args).await,

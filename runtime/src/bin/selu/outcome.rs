@@ -3,18 +3,24 @@
 
 use std::collections::BTreeMap;
 
+use selu_compiler::diag::Diagnostic;
+use selu_compiler::diag::render::{self, Look};
 use selu_compiler::diff::{ChangeSet, Subject};
-use selu_compiler::lock::{DiscoveryOutcome, FieldChange, Lock, Stale, ToolChange, ToolChangeKind};
-use selu_compiler::model::{InstanceKey, Policy};
+use selu_compiler::lock::{
+    DiscoveryOutcome, FieldChange, Lock, Stale, ToolChange, ToolChangeKind, differences,
+};
+use selu_compiler::model::{InstanceKey, Policy, Settings};
 use selu_compiler::plan::Plan;
 use selu_runtime::apply::{self, Discovery, Report};
 use selu_runtime::discover::{Journal, describe};
 use selu_runtime::events::subject_name;
+use selu_runtime::lockfile::{self, LockFile};
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
 use crate::printer::{Printer, shown};
 use crate::project::{Loaded, document};
+use crate::targets::{Targets, meant};
 
 /// A report with its exit code.
 pub(crate) struct Outcome {
@@ -22,6 +28,12 @@ pub(crate) struct Outcome {
     exit: Exit,
     /// Why what was done is not on disk: the error with its causes.
     unwritten: Option<String>,
+    /// What differs from the lock, where it was only compared.
+    differences: Vec<Value>,
+    /// Images that were followed to what their tags mean now.
+    upgrades: Vec<Value>,
+    /// What could not be verified, by instance.
+    unverified: BTreeMap<InstanceKey, String>,
 }
 
 #[derive(Default)]
@@ -48,6 +60,9 @@ impl Outcome {
             report,
             exit,
             unwritten: None,
+            differences: Vec::new(),
+            upgrades: Vec::new(),
+            unverified: BTreeMap::new(),
         }
     }
 
@@ -57,7 +72,25 @@ impl Outcome {
             report: Report::not_begun(changes),
             exit,
             unwritten: None,
+            differences: Vec::new(),
+            upgrades: Vec::new(),
+            unverified: BTreeMap::new(),
         }
+    }
+
+    /// Images that `lock --upgrade` followed: instance, old and new.
+    pub(crate) fn with_upgrades(mut self, upgrades: Vec<Value>) -> Self {
+        self.upgrades = upgrades;
+        self
+    }
+
+    /// What could not be verified is never fine (product.md 24).
+    pub(crate) fn with_unverified(mut self, unverified: BTreeMap<InstanceKey, String>) -> Self {
+        if !unverified.is_empty() && self.exit == Exit::Done {
+            self.exit = Exit::Failed;
+        }
+        self.unverified = unverified;
+        self
     }
 
     /// The work is done and cannot be written down; nothing of the report is lost for that.
@@ -118,6 +151,17 @@ impl Outcome {
         document.insert("failed".to_owned(), counts.failed.into());
         document.insert("not_started".to_owned(), counts.not_started.into());
         document.insert("interrupted".to_owned(), self.report.interrupted.into());
+        for (name, values) in [
+            ("differences", &self.differences),
+            ("upgrades", &self.upgrades),
+        ] {
+            if !values.is_empty() {
+                document.insert(name.to_owned(), values.clone().into());
+            }
+        }
+        if !self.unverified.is_empty() {
+            document.insert("not_verified".to_owned(), json!(self.unverified));
+        }
         if let Some(why) = &self.unwritten {
             document.insert("unwritten".to_owned(), why.clone().into());
         }
@@ -243,19 +287,28 @@ pub(crate) fn counted(number: usize, word: &str) -> String {
     format!("{number} {word}{plural}")
 }
 
-/// Says why a lock does not fit, every entry of it.
-pub(crate) fn stale_text(printer: &Printer, project: &str, stale: &[Stale]) -> Exit {
+/// Says why a lock does not fit, every entry of it, with code and place.
+pub(crate) fn stale_text(printer: &Printer, loaded: &Loaded, plan: &Plan, stale: &[Stale]) -> Exit {
     let reasons: Vec<String> = stale.iter().map(ToString::to_string).collect();
     printer.say(&format!(
         "selu.lock does not fit the directory, {}:",
         counted(stale.len(), "difference")
     ));
-    for reason in &reasons {
-        printer.data(&format!("{}\n", shown(reason)));
-    }
-    printer.hint("`selu apply` or `selu lock` writes the lock anew; review what changes in it");
-    let mut document = document(project);
+    let text = loaded.lock.text().unwrap_or_default();
+    let findings: Vec<Diagnostic> = stale
+        .iter()
+        .map(|one| one.diagnostic(plan, lockfile::NAME.into(), text))
+        .collect();
+    let look = Look {
+        color: printer.color_out(),
+        width: printer.width_out(),
+        base: loaded.sources.root.clone(),
+    };
+    printer.data(&render::text_for(&findings, &loaded.sources, &look));
+    let mut document = document(&plan.project);
     document.insert("stale".to_owned(), reasons.into());
+    let findings = render::json(&findings);
+    document.insert("diagnostics".to_owned(), findings["diagnostics"].clone());
     document.insert("exit_code".to_owned(), Exit::Differs.code().into());
     printer.json(&document.into());
     Exit::Differs
@@ -264,9 +317,24 @@ pub(crate) fn stale_text(printer: &Printer, project: &str, stale: &[Stale]) -> E
 /// From a report to the lock on disk.
 pub(crate) struct Locking<'a> {
     pub(crate) printer: &'a Printer,
-    pub(crate) loaded: &'a Loaded,
-    /// `--locked`: compare, never write.
-    pub(crate) read_only: bool,
+    pub(crate) lock: &'a LockFile,
+    pub(crate) settings: &'a Settings,
+    /// The entries of all others stay as they are.
+    pub(crate) targets: &'a Targets,
+    pub(crate) mode: Mode,
+}
+
+/// What becomes of the lock that follows from the work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// It is written.
+    Write,
+    /// `--locked`: it is compared, and what differs stays due.
+    Locked,
+    /// `--dry-run`: it is compared, and what differs is told.
+    DryRun,
+    /// `--check --live`: as well, and a difference ends with 2.
+    Check,
 }
 
 impl Locking<'_> {
@@ -279,8 +347,10 @@ impl Locking<'_> {
     ) -> anyhow::Result<Exit> {
         let Self {
             printer,
-            loaded,
-            read_only,
+            lock,
+            settings,
+            targets,
+            mode,
         } = *self;
         let discoveries: BTreeMap<InstanceKey, DiscoveryOutcome> = outcome
             .report
@@ -288,8 +358,8 @@ impl Locking<'_> {
             .iter()
             .map(|(key, discovery)| (key.clone(), wire(discovery)))
             .collect();
-        let settings = &loaded.project.settings;
-        let mut merged = Lock::merge(loaded.lock(), plan, &discoveries, settings);
+        let previous = lock.lock();
+        let mut merged = Lock::merge(previous, plan, &discoveries, settings);
         let not_done = outcome
             .report
             .outcomes
@@ -298,7 +368,12 @@ impl Locking<'_> {
                 Subject::Instance(key) if !outcome.is_success() => Some(key),
                 _ => None,
             });
-        merged.keep_previous(loaded.lock(), not_done);
+        merged.keep_previous(previous, not_done);
+        if targets.is_some() {
+            let locked = previous.into_iter().flat_map(|lock| lock.instances.keys());
+            let others = plan.instances.keys().chain(locked);
+            merged.keep_previous(previous, others.filter(|key| !meant(targets, key)));
+        }
         for (key, discovery) in &outcome.report.discoveries {
             match discovery {
                 Discovery::Found(_) => journal.settle(key),
@@ -306,29 +381,41 @@ impl Locking<'_> {
                 Discovery::NotStarted => {}
             }
         }
-        if read_only {
-            let differs = loaded.lock.differs(&merged.lock);
-            for change in &merged.changes {
-                // It stays due: neither this command nor the next one may pass over it.
-                journal.note(&change.instance, "its tools were not those of selu.lock");
-            }
-            journal.save()?;
-            if differs {
-                return Ok(self.differs(&merged.changes, outcome));
-            }
-        } else {
-            // What was discovered stays due until it is in the lock.
-            let written = loaded.lock.save(&merged.lock).map_err(anyhow::Error::from);
-            match written.and_then(|written| Ok((written, journal.save()?))) {
-                Ok((true, ())) => {
-                    let path = loaded.lock.path();
-                    printer.say(&format!(
-                        "{} written",
-                        path.strip_prefix(".").unwrap_or(path)
-                    ));
+        match mode {
+            Mode::Write => {
+                // What was discovered stays due until it is in the lock.
+                let written = lock.save(&merged.lock).map_err(anyhow::Error::from);
+                match written.and_then(|written| Ok((written, journal.save()?))) {
+                    Ok((true, ())) => {
+                        let path = lock.path();
+                        printer.say(&format!(
+                            "{} written",
+                            path.strip_prefix(".").unwrap_or(path)
+                        ));
+                    }
+                    Ok((false, ())) => {}
+                    Err(error) => outcome.unwritten(printer, &error),
                 }
-                Ok((false, ())) => {}
-                Err(error) => outcome.unwritten(printer, &error),
+            }
+            Mode::Locked => {
+                let differs = lock.differs(&merged.lock);
+                for change in &merged.changes {
+                    // It stays due: neither this command nor the next one may pass over it.
+                    journal.note(&change.instance, "its tools were not those of selu.lock");
+                }
+                journal.save()?;
+                if differs {
+                    return Ok(self.differs(&plan.project, &merged.changes, outcome));
+                }
+            }
+            Mode::DryRun | Mode::Check => {
+                let empty = Lock::default();
+                let differences = differences(previous.unwrap_or(&empty), &merged.lock);
+                self.tell(&differences, lock.differs(&merged.lock));
+                if mode == Mode::Check && lock.differs(&merged.lock) && outcome.exit == Exit::Done {
+                    outcome.exit = Exit::Differs;
+                }
+                outcome.differences = differences.iter().map(difference).collect();
             }
         }
         for change in &merged.changes {
@@ -337,8 +424,25 @@ impl Locking<'_> {
         Ok(outcome.show(printer, &plan.project, &merged.changes))
     }
 
+    /// What would change in the lock.
+    fn tell(&self, differences: &[Stale], differs: bool) {
+        let Self { printer, .. } = *self;
+        match (differs, differences.len()) {
+            (false, _) => printer.say("selu.lock says exactly this."),
+            (true, 0) => printer.say(
+                "selu.lock: nothing but names of credentials that were present, or recommendations, would change",
+            ),
+            (true, count) => {
+                printer.say(&format!("selu.lock, {}:", counted(count, "difference")));
+            }
+        }
+        for one in differences {
+            printer.data(&format!("{}\n", shown(&difference_text(one))));
+        }
+    }
+
     /// `--locked`, and what runs lists other tools than the lock (product.md 27).
-    fn differs(&self, changes: &[ToolChange], mut outcome: Outcome) -> Exit {
+    fn differs(&self, project: &str, changes: &[ToolChange], mut outcome: Outcome) -> Exit {
         self.printer
             .say("--locked: what was discovered is not what selu.lock says; nothing was written");
         for change in changes {
@@ -347,9 +451,33 @@ impl Locking<'_> {
         if outcome.exit == Exit::Done {
             outcome.exit = Exit::Differs;
         }
-        let project = self.loaded.project.name.as_deref().unwrap_or_default();
         outcome.show(self.printer, project, changes)
     }
+}
+
+/// `a/b: image.digest: sha256:1… → sha256:2…`.
+fn difference_text(one: &Stale) -> String {
+    let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
+    match one {
+        Stale::NoLock => "there is no selu.lock yet".to_owned(),
+        Stale::Missing(key) => format!("{key}: new"),
+        Stale::Extra(key) => format!("{key}: gone"),
+        Stale::Field {
+            instance,
+            path,
+            old,
+            new,
+        } => format!("{instance}: {path}: {} → {}", value(old), value(new)),
+    }
+}
+
+fn difference(one: &Stale) -> Value {
+    let (path, old, new) = match one {
+        Stale::NoLock | Stale::Missing(_) => (None, None, Some("present")),
+        Stale::Extra(_) => (None, Some("present"), None),
+        Stale::Field { path, old, new, .. } => (Some(path), old.as_deref(), new.as_deref()),
+    };
+    json!({ "instance": one.instance(), "path": path, "old": old, "new": new })
 }
 
 /// A changed tool field by field (product.md 27).

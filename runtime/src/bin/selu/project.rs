@@ -15,9 +15,9 @@ use selu_compiler::resolve::resolve;
 use selu_compiler::source::{self, SourceSet};
 use selu_runtime::discover::Journal;
 use selu_runtime::engine::{Engine, EngineView, docker};
-use selu_runtime::lockfile::LockFile;
-use selu_runtime::observe::observe;
-use selu_runtime::secrets::{EnvFile, Secrets};
+use selu_runtime::lockfile::{self, LockFile, LockFileError};
+use selu_runtime::observe::observe_fresh;
+use selu_runtime::secrets::{Declaring, EnvFile, Secrets};
 
 use crate::args::{Cli, Directory};
 use crate::exit::{Ending, Exit};
@@ -49,13 +49,35 @@ pub(crate) fn load(
         return Ok(None);
     };
     let root = directory.dir.clone();
-    let lock = LockFile::load(&root)?;
+    let Some(lock) = load_lock(printer, &root, &sources)? else {
+        return Ok(None);
+    };
     Ok(Some(Loaded {
         root,
         sources,
         project,
         lock,
     }))
+}
+
+/// The lock. `None` once its fault was reported, with code and place.
+pub(crate) fn load_lock(
+    printer: &Printer,
+    root: &Utf8Path,
+    sources: &SourceSet,
+) -> anyhow::Result<Option<LockFile>> {
+    match LockFile::load(root) {
+        Ok(lock) => Ok(Some(lock)),
+        Err(LockFileError::Malformed { source, .. }) => {
+            refuse(
+                printer,
+                &[source.diagnostic(lockfile::NAME.into())],
+                sources,
+            );
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// As [`load`], without the lock: what needs no lock goes on where that is damaged.
@@ -120,6 +142,11 @@ fn refuse(printer: &Printer, diagnostics: &[Diagnostic], sources: &SourceSet) {
     printer.json(&value);
 }
 
+/// As [`refuse`], where no directory was read.
+pub(crate) fn refuse_without_sources(printer: &Printer, diagnostics: &[Diagnostic]) {
+    refuse(printer, diagnostics, &SourceSet::default());
+}
+
 /// Findings besides the command's own data.
 fn report(printer: &Printer, diagnostics: &[Diagnostic], sources: &SourceSet) {
     if !diagnostics.is_empty() {
@@ -164,7 +191,20 @@ impl Loaded {
         engine: &dyn EngineView,
         talk: bool,
     ) -> anyhow::Result<Option<Planned>> {
-        let observed = observe(engine, &self.project, self.lock()).await?;
+        self.plan_from(printer, engine, self.lock(), &BTreeSet::new(), talk)
+            .await
+    }
+
+    /// As [`Self::plan`], with other pins, and tags of some instances that a registry is asked about in any case.
+    pub(crate) async fn plan_from(
+        &self,
+        printer: &Printer,
+        engine: &dyn EngineView,
+        pins: Option<&Lock>,
+        fresh: &BTreeSet<InstanceKey>,
+        talk: bool,
+    ) -> anyhow::Result<Option<Planned>> {
+        let observed = observe_fresh(engine, &self.project, pins, fresh).await?;
         if talk {
             for warning in &observed.engine.warnings {
                 printer.warn(&format!(
@@ -174,9 +214,9 @@ impl Loaded {
             }
         }
         Ok(self
-            .resolved(printer, self.lock(), Some(&observed), talk)
+            .resolved(printer, pins, Some(&observed), talk)
             .map(|plan| {
-                let changes = diff::changes(&plan, &observed);
+                let changes = diff::changes_since(self.lock(), &plan, &observed);
                 Planned {
                     observed,
                     plan,
@@ -212,23 +252,11 @@ impl Loaded {
 
     /// Credential values, with a word about those that fit nothing.
     pub(crate) fn secrets(&self, cli: &Cli, printer: &Printer) -> anyhow::Result<Secrets> {
-        let file = match &cli.global.env_file {
-            Some(path) => {
-                let text = std::fs::read_to_string(path)
-                    .with_context(|| format!("the env file {path} cannot be read"))?;
-                Some((path.as_str(), text))
-            }
-            None => None,
-        };
-        let file = file.as_ref().map(|(name, text)| EnvFile { name, text });
-        let (secrets, unused) = Secrets::gather(&self.project, std::env::vars_os(), file)?;
-        for name in unused {
-            printer.warn(&format!(
-                "{name} is set, but no capability declares that credential"
-            ));
-        }
-        printer.guard(secrets.redactor());
-        Ok(secrets)
+        let declaring = self
+            .project
+            .instances()
+            .map(|(key, _, capability)| (key, capability.credentials.as_slice()));
+        secrets(cli, printer, &declaring.collect())
     }
 
     /// Dynamic instances that were never discovered, or whose last discovery failed or was cut off (D5).
@@ -245,6 +273,31 @@ impl Loaded {
             .map(|(key, _)| key.clone())
             .collect()
     }
+}
+
+/// Credential values for what is declared, with a word about those that fit nothing.
+pub(crate) fn secrets(
+    cli: &Cli,
+    printer: &Printer,
+    declaring: &Declaring<'_>,
+) -> anyhow::Result<Secrets> {
+    let file = match &cli.global.env_file {
+        Some(path) => {
+            let text = std::fs::read_to_string(path)
+                .with_context(|| format!("the env file {path} cannot be read"))?;
+            Some((path.as_str(), text))
+        }
+        None => None,
+    };
+    let file = file.as_ref().map(|(name, text)| EnvFile { name, text });
+    let (secrets, unused) = Secrets::gather_for(declaring, std::env::vars_os(), file)?;
+    for name in unused {
+        printer.warn(&format!(
+            "{name} is set, but no capability declares that credential"
+        ));
+    }
+    printer.guard(secrets.redactor());
+    Ok(secrets)
 }
 
 /// The engine that the command line, the environment or the settings name, in this order. An engine is given

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use selu_compiler::check::{Cache, Checked, check_again};
-use selu_compiler::source::{self, SourceSet};
+use selu_compiler::source::{self, Refreshed, SourceSet};
 
 /// Shortest time between two looks.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -80,10 +80,9 @@ impl Watch {
         let young = std::mem::replace(&mut self.young, change.clone());
         let checked = match Change::both(young, change) {
             None => None,
-            Some(change) => {
-                self.read(change);
-                Some(check_again(&self.sources, &mut self.cache))
-            }
+            Some(change) => self
+                .read(change)
+                .then(|| check_again(&self.sources, &mut self.cache)),
         };
         self.cost = began.elapsed();
         checked.map(|checked| (checked, &self.sources))
@@ -99,17 +98,22 @@ impl Watch {
         PAUSE.max(self.cost * SHARE)
     }
 
-    fn read(&mut self, change: Change) {
-        let whole = match change {
-            Change::Everything => true,
-            Change::Files(paths) => !paths.iter().all(|path| {
-                Utf8Path::from_path(path)
-                    .is_some_and(|path| source::refresh(&mut self.sources, path))
-            }),
-        };
-        if whole {
-            self.sources = source::read(&self.root);
+    /// Whether what is read may be other than it was: a touched file is not, nor is one that is read a second time.
+    fn read(&mut self, change: Change) -> bool {
+        if let Change::Files(paths) = change {
+            let read = paths.iter().try_fold(false, |changed, path| {
+                match source::refresh(&mut self.sources, Utf8Path::from_path(path)?) {
+                    Refreshed::Unknown => None,
+                    Refreshed::Changed => Some(true),
+                    Refreshed::Same => Some(changed),
+                }
+            });
+            if let Some(changed) = read {
+                return changed;
+            }
         }
+        self.sources = source::read(&self.root);
+        true
     }
 }
 

@@ -225,6 +225,7 @@ impl Docker {
             .flatten()
             .any(|component| component.name.contains("Podman"));
         Ok(EngineFacts {
+            id: info.id.clone().unwrap_or_default(),
             version: format!(
                 "{} {} (API {})",
                 if podman { "Podman" } else { "Docker" },

@@ -103,6 +103,7 @@ impl Default for World {
     fn default() -> Self {
         Self {
             engine: EngineFacts {
+                id: "the-engine".to_owned(),
                 version: "Fake 1 (API 1.41)".to_owned(),
                 cpus: 2,
                 architecture: match std::env::consts::ARCH {

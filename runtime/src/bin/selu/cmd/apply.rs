@@ -6,21 +6,25 @@ use std::time::Duration;
 use selu_compiler::diff::Action;
 use selu_compiler::lock::stale;
 use selu_compiler::model::{InstanceKey, NetworkMode};
-use selu_compiler::plan::{ImageKind, Plan};
+use selu_compiler::plan::{ImageKind, Plan, PlannedImage};
+use selu_compiler::source::SourceSet;
 use selu_runtime::apply::{self, Job, Report, unenforceable};
 use selu_runtime::discover::Journal;
 use selu_runtime::engine::Engine;
 use selu_runtime::secrets::Secrets;
 use selu_runtime::stop::Stop;
 
-use crate::args::{ApplyArgs, Cli};
+use crate::args::{ApplyArgs, Cli, Strict};
 use crate::cmd::plan::show;
 use crate::exit::{Ending, Exit};
 use crate::held;
 use crate::hints::Hinted;
-use crate::outcome::{Locking, Outcome, stale_text};
+use crate::outcome::{Locking, Mode, Outcome, stale_text};
 use crate::printer::Printer;
-use crate::project::{Loaded, Planned, load};
+use crate::project::{Loaded, Planned, load, load_lock};
+use crate::saved;
+use crate::source::{Source, refuse_used};
+use crate::targets::{self, Targets, meant};
 
 pub(crate) async fn run(
     cli: &Cli,
@@ -28,37 +32,45 @@ pub(crate) async fn run(
     stop: &Stop,
     args: &ApplyArgs,
 ) -> anyhow::Result<Exit> {
-    let Some(loaded) = load(cli, printer, &args.directory)? else {
+    let Some(source) = source(cli, printer, args)? else {
         return Ok(Exit::Failed);
     };
-    let secrets = loaded.secrets(cli, printer)?;
-    if args.locked {
+    let secrets = source.secrets(cli, printer)?;
+    if let Source::Directory { loaded, targets } = &source
+        && args.strict.read_only()
+    {
         // What needs no engine is found without one.
         let Some(plan) = loaded.plan_offline(printer) else {
             return Ok(Exit::Failed);
         };
-        let stale = stale(loaded.lock(), &plan);
-        if !stale.is_empty() {
-            return Ok(stale_text(printer, &plan.project, &stale));
+        if let Some(exit) = check_lock(printer, loaded, &plan, targets, args.strict)? {
+            return Ok(exit);
         }
     }
-    let engine = loaded.engine(cli).await?;
-    let Some(planned) = loaded.plan(printer, engine.view(), true).await? else {
+    let engine = source.engine(cli).await?;
+    let Some(planned) = source.plan(printer, engine.view()).await? else {
         return Ok(Exit::Failed);
     };
-    refuse_unenforceable(&planned.plan)?;
+    let targets = source.targets();
+    refuse_unenforceable(&planned.plan, targets)?;
     refuse_emptying(&planned)?;
-    if args.locked
-        && let Some(exit) = check_lock(printer, &loaded, &planned.plan, args.allow_local)?
+    if let Source::Directory { loaded, .. } = &source
+        && args.strict.read_only()
+        && let Some(exit) = check_lock(printer, loaded, &planned.plan, targets, args.strict)?
     {
         return Ok(exit);
     }
-    let mut journal = Journal::load(&loaded.root)?;
-    let due = loaded.due(&planned.plan, &journal);
+    let mut journal = Journal::load(source.root())?;
+    let due = source.due(&planned.plan, &journal);
     let locking = Locking {
         printer,
-        loaded: &loaded,
-        read_only: args.locked,
+        lock: source.lock(),
+        settings: source.settings(),
+        targets,
+        mode: match args.strict.read_only() {
+            true => Mode::Locked,
+            false => Mode::Write,
+        },
     };
     if planned.changes.is_empty() && due.is_empty() {
         let outcome = Outcome::of(Report::unchanged(&planned.changes));
@@ -67,9 +79,9 @@ pub(crate) async fn run(
     }
 
     if !printer.is_json() {
-        show(printer, &planned.plan, Some(&planned.changes))?;
+        show(printer, &planned.document(targets, secrets.redactor()))?;
     }
-    announce(printer, &planned.plan, &due, &secrets);
+    announce(printer, &planned.plan, targets, &due, &secrets);
     if !held::ask(args.consent, "Go on?").await? {
         printer.say("Nothing was changed.");
         let outcome = Outcome::declined(&planned.changes, Exit::Failed);
@@ -93,7 +105,7 @@ pub(crate) async fn run(
     .await?;
     let work = async {
         let Some((planned, unpulled)) =
-            settle(printer, stop, &loaded, engine.as_ref(), &secrets, &planned).await?
+            settle(printer, stop, &source, engine.as_ref(), &secrets, &planned).await?
         else {
             return Ok(None);
         };
@@ -130,49 +142,82 @@ pub(crate) async fn run(
     result
 }
 
+/// A directory, or a plan in a file, which reads no YAML. `None` once findings were reported.
+fn source(cli: &Cli, printer: &Printer, args: &ApplyArgs) -> anyhow::Result<Option<Source>> {
+    let Some(path) = &args.plan else {
+        let Some(loaded) = load(cli, printer, &args.directory)? else {
+            return Ok(None);
+        };
+        return Ok(Some(Source::Directory {
+            targets: targets::choose(&loaded.project, &args.chosen.targets)?,
+            loaded: Box::new(loaded),
+        }));
+    };
+    let saved = saved::read(path)?;
+    if let Some(name) = cli.global.project.as_deref()
+        && name != saved.plan.project
+    {
+        let message = format!(
+            "--project {name}, but the plan is for project {}",
+            saved.plan.project
+        );
+        return Err(Ending::usage(message).into());
+    }
+    let root = args.directory.dir.clone();
+    refuse_used(&saved, &root)?;
+    let Some(lock) = load_lock(printer, &root, &SourceSet::default())? else {
+        return Ok(None);
+    };
+    Ok(Some(Source::File {
+        settings: saved.settings.settings(),
+        saved: Box::new(saved),
+        root,
+        lock,
+    }))
+}
+
 /// Under the hold: what the plan was made from is observed again (product.md 14), then images are pulled, and what they
 /// bring along is planned for. `None` once findings were reported.
 async fn settle(
     printer: &Printer,
     stop: &Stop,
-    loaded: &Loaded,
+    source: &Source,
     engine: &dyn Engine,
     secrets: &Secrets,
     shown: &Planned,
 ) -> anyhow::Result<Option<(Planned, BTreeMap<String, String>)>> {
-    loaded.require_same_lock()?;
-    let Some(planned) = loaded.plan(printer, engine.view(), false).await? else {
+    let again = source.plan_again(printer, engine.view(), shown).await?;
+    let Some(planned) = again else {
         return Ok(None);
     };
-    if planned.plan != shown.plan || planned.changes != shown.changes {
-        let mut message = "what the plan was made from has changed since it was shown:".to_owned();
-        for change in &planned.changes.changes {
-            if !shown.changes.changes.contains(change) {
-                let name = selu_runtime::events::subject_name(&change.subject);
-                message.push_str(&format!("\n  {name} is now: {:?}", change.action));
-            }
-        }
-        return Err(Ending::stale(message).into());
-    }
-    if !planned
-        .plan
+    source.use_up()?;
+    let mut pulling = planned.plan.clone();
+    pulling
         .instances
-        .values()
-        .any(|instance| instance.image.pull)
-    {
+        .retain(|key, instance| instance.image.pull && meant(source.targets(), key));
+    if pulling.instances.is_empty() {
         return Ok(Some((planned, BTreeMap::new())));
     }
     let redactor = secrets.redactor();
-    let unpulled = apply::pull(engine, &planned.plan, printer, redactor, stop).await;
-    let planned = loaded.plan(printer, engine.view(), false).await?;
+    let unpulled = apply::pull(engine, &pulling, printer, redactor, stop).await;
+    let planned = source.plan_pulled(printer, engine.view(), planned).await?;
     Ok(planned.map(|planned| (planned, unpulled)))
 }
 
-fn announce(printer: &Printer, plan: &Plan, due: &BTreeSet<InstanceKey>, secrets: &Secrets) {
+fn announce(
+    printer: &Printer,
+    plan: &Plan,
+    targets: &Targets,
+    due: &BTreeSet<InstanceKey>,
+    secrets: &Secrets,
+) {
     for key in due {
         printer.say(&format!("{key}: will be asked which tools it has"));
     }
     for (key, instance) in &plan.instances {
+        if !meant(targets, key) {
+            continue;
+        }
         if let Err(missing) = secrets.discovery_config(key, &instance.credentials) {
             printer.warn(&missing.to_string());
         }
@@ -180,9 +225,10 @@ fn announce(printer: &Printer, plan: &Plan, due: &BTreeSet<InstanceKey>, secrets
 }
 
 /// Nobody would enforce these rules, so nothing is touched.
-fn refuse_unenforceable(plan: &Plan) -> anyhow::Result<()> {
+fn refuse_unenforceable(plan: &Plan, targets: &Targets) -> anyhow::Result<()> {
     let places: Vec<String> = unenforceable(plan)
         .into_iter()
+        .filter(|key| meant(targets, key))
         .filter_map(|key| {
             let instance = plan.instances.get(key)?;
             let origin = &instance.origin;
@@ -225,29 +271,53 @@ fn refuse_emptying(planned: &Planned) -> anyhow::Result<()> {
     Err(Hinted::new(message, "if that is meant, say `selu destroy`").into())
 }
 
-/// `--locked`: every stale entry at once, before anything is touched (product.md 25).
+/// `--locked`: every stale entry at once, before anything is touched (product.md 25); `--frozen`: also what would have to
+/// be pulled.
 fn check_lock(
     printer: &Printer,
     loaded: &Loaded,
     plan: &Plan,
-    allow_local: bool,
+    targets: &Targets,
+    strict: Strict,
 ) -> anyhow::Result<Option<Exit>> {
-    let stale = stale(loaded.lock(), plan);
+    let mut stale = stale(loaded.lock(), plan);
+    stale.retain(|one| one.instance().is_none_or(|key| meant(targets, key)));
+    let with = |fits: &dyn Fn(&PlannedImage) -> bool| -> Vec<&str> {
+        let chosen = plan.instances.iter().filter(|(key, _)| meant(targets, key));
+        chosen
+            .filter(|(_, instance)| fits(&instance.image))
+            .map(|(key, _)| key.as_str())
+            .collect()
+    };
+    let local = with(&|image| image.kind == ImageKind::Local && !strict.allow_local);
+    let unpulled = with(&|image| image.pull && strict.frozen);
+    let mut refusals: Vec<(String, &str)> = Vec::new();
+    if !local.is_empty() {
+        refusals.push((
+            format!(
+                "--locked, but the images of these exist on this engine only, so nobody else gets the same: {}",
+                local.join(", ")
+            ),
+            "publish them, or accept that with --allow-local",
+        ));
+    }
+    if !unpulled.is_empty() {
+        refusals.push((
+            format!(
+                "--frozen, but the images of these would have to be pulled: {}",
+                unpulled.join(", ")
+            ),
+            "pull them first, or say --locked",
+        ));
+    }
     if !stale.is_empty() {
-        return Ok(Some(stale_text(printer, &plan.project, &stale)));
+        for (message, _) in refusals {
+            printer.say(&message);
+        }
+        return Ok(Some(stale_text(printer, loaded, plan, &stale)));
     }
-    let local: Vec<&str> = plan
-        .instances
-        .iter()
-        .filter(|(_, instance)| instance.image.kind == ImageKind::Local)
-        .map(|(key, _)| key.as_str())
-        .collect();
-    if local.is_empty() || allow_local {
-        return Ok(None);
+    match refusals.into_iter().next() {
+        Some((message, hint)) => Err(Hinted::new(message, hint).into()),
+        None => Ok(None),
     }
-    let message = format!(
-        "--locked, but the images of these exist on this engine only, so nobody else gets the same: {}",
-        local.join(", ")
-    );
-    Err(Hinted::new(message, "publish them, or accept that with --allow-local").into())
 }

@@ -1,6 +1,7 @@
 //! `selu plan`: what apply would do.
 
 use selu_compiler::lock::{Stale, stale};
+use selu_compiler::plan::saved::{Basis, PlanDocument};
 use selu_compiler::report;
 use selu_runtime::apply::unenforceable;
 use selu_runtime::discover::Journal;
@@ -10,28 +11,37 @@ use crate::exit::Exit;
 use crate::outcome::counted;
 use crate::printer::Printer;
 use crate::project::load;
+use crate::saved::{self, Around};
+use crate::targets::{self, meant};
 
 pub(crate) async fn run(cli: &Cli, printer: &Printer, args: &PlanArgs) -> anyhow::Result<Exit> {
     let Some(loaded) = load(cli, printer, &args.directory)? else {
         return Ok(Exit::Failed);
     };
+    let targets = targets::choose(&loaded.project, &args.chosen.targets)?;
     if args.offline {
         let Some(plan) = loaded.plan_offline(printer) else {
             return Ok(Exit::Failed);
         };
-        show(printer, &plan, None)?;
+        show(printer, &targets::offline(&plan, &targets))?;
         return Ok(Exit::Done);
     }
+    // Whatever somebody set on a live object, a known value is not shown.
+    let secrets = loaded.secrets(cli, printer)?;
     let engine = loaded.engine(cli).await?;
     let Some(planned) = loaded.plan(printer, engine.view(), true).await? else {
         return Ok(Exit::Failed);
     };
-    show(printer, &planned.plan, Some(&planned.changes))?;
-    let due = loaded.due(&planned.plan, &Journal::load(&loaded.root)?);
+    let planned = planned.only(&targets);
+    let document = planned.document(&targets, secrets.redactor());
+    show(printer, &document)?;
+    let mut due = loaded.due(&planned.plan, &Journal::load(&loaded.root)?);
+    due.retain(|key| meant(&targets, key));
     for key in &due {
         printer.say(&format!("{key}: apply will ask it which tools it has"));
     }
-    let stale = stale(loaded.lock(), &planned.plan);
+    let mut stale = stale(loaded.lock(), &planned.plan);
+    stale.retain(|one| one.instance().is_none_or(|key| meant(&targets, key)));
     match stale.as_slice() {
         [] => {}
         [Stale::NoLock] => printer.say("selu.lock: there is none yet, apply will write it"),
@@ -41,8 +51,21 @@ pub(crate) async fn run(cli: &Cli, printer: &Printer, args: &PlanArgs) -> anyhow
         )),
     }
     for key in unenforceable(&planned.plan) {
-        printer.warn(&format!(
-            "{key}: apply will refuse this: this version of selu enforces no network mode other than `none`"
+        if meant(&targets, key) {
+            printer.warn(&format!(
+                "{key}: apply will refuse this: this version of selu enforces no network mode other than `none`"
+            ));
+        }
+    }
+    if let Some(path) = &args.out {
+        let around = Around {
+            basis: Basis::of(loaded.lock(), &planned.observed),
+            settings: &loaded.project.settings,
+            due: &due,
+        };
+        saved::write(path, document, around)?;
+        printer.say(&format!(
+            "{path} written; `selu apply --plan {path}` does exactly this, once, or refuses"
         ));
     }
     let nothing = planned.changes.is_empty() && due.is_empty() && stale.is_empty();
@@ -54,15 +77,12 @@ pub(crate) async fn run(cli: &Cli, printer: &Printer, args: &PlanArgs) -> anyhow
 }
 
 /// The plan as data.
-pub(crate) fn show(
-    printer: &Printer,
-    plan: &selu_compiler::plan::Plan,
-    changes: Option<&selu_compiler::diff::ChangeSet>,
-) -> anyhow::Result<()> {
+pub(crate) fn show(printer: &Printer, document: &PlanDocument) -> anyhow::Result<()> {
     if printer.is_json() {
-        printer.json(&report::plan_json(plan, changes)?);
+        printer.json(&report::plan_json(document)?);
     } else {
-        printer.data(&report::plan_text(plan, changes)?);
+        let plan = document.chosen();
+        printer.data(&report::plan_text(&plan, document.changes.as_ref())?);
     }
     Ok(())
 }

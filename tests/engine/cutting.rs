@@ -1,0 +1,335 @@
+//! A door in front of the real engine's socket that counts the calls of one client and spoils one of them.
+
+use std::convert::Infallible;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use tokio::net::{UnixListener, UnixStream};
+
+/// What happens to the chosen call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum How {
+    /// The connection ends before the engine hears of the call.
+    Before,
+    /// The engine carries the call out, and the connection ends before its answer.
+    After,
+    /// The connection ends in the middle of the answer or, after an upgrade, of the streams.
+    Within,
+    /// The engine does not hear of the call, and the answer is this status.
+    Status(u16),
+    /// Neither the engine hears of the call nor the client of an answer.
+    Silence,
+    /// As [`Self::Before`], and the client is killed.
+    KilledBefore,
+    /// As [`Self::After`], and the client is killed.
+    KilledAfter,
+}
+
+/// The door. It is open until it is dropped.
+pub(crate) struct Door {
+    socket: PathBuf,
+    state: Arc<Mutex<State>>,
+    /// Ends the door's thread when dropped.
+    _open: tokio::sync::oneshot::Sender<()>,
+    _folder: tempfile::TempDir,
+}
+
+#[derive(Default)]
+struct State {
+    /// The kinds of the calls that came, in order.
+    calls: Vec<String>,
+    spoil: Option<(usize, How)>,
+    /// The client's process, once it is known.
+    client: Option<u32>,
+}
+
+type Answer = Response<BoxBody<Bytes, std::io::Error>>;
+
+impl Door {
+    /// Opens one in front of the engine's socket; `spoil` says which call, counted from 0, and how.
+    pub(crate) fn open(spoil: Option<(usize, How)>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("engine.sock");
+        let state = Arc::new(Mutex::new(State {
+            spoil,
+            ..State::default()
+        }));
+        let (open, closed) = tokio::sync::oneshot::channel();
+        let (ready, is_ready) = std::sync::mpsc::channel();
+        let (path, shared) = (socket.clone(), Arc::clone(&state));
+        std::thread::spawn(move || {
+            crate::daemon::wait(async move {
+                let listener = UnixListener::bind(path).unwrap();
+                ready.send(()).unwrap();
+                tokio::select! {
+                    () = serve(listener, shared) => {}
+                    _ = closed => {}
+                }
+            });
+        });
+        is_ready.recv().unwrap();
+        Self {
+            socket,
+            state,
+            _open: open,
+            _folder: folder,
+        }
+    }
+
+    /// What `--host` needs.
+    pub(crate) fn address(&self) -> String {
+        format!("unix://{}", self.socket.display())
+    }
+
+    /// Whom to kill where the way of spoiling says so.
+    pub(crate) fn client_is(&self, process: u32) {
+        self.state.lock().unwrap().client = Some(process);
+    }
+
+    /// The kinds of the calls so far, such as `POST containers/*/start`.
+    pub(crate) fn calls(&self) -> Vec<String> {
+        self.state.lock().unwrap().calls.clone()
+    }
+}
+
+async fn serve(listener: UnixListener, state: Arc<Mutex<State>>) {
+    loop {
+        let Ok((client, _)) = listener.accept().await else {
+            return;
+        };
+        let state = Arc::clone(&state);
+        tokio::spawn(async move {
+            let service = service_fn(move |request| pass(request, Arc::clone(&state)));
+            // An end that we or the client brought about is no failure of the door.
+            let _ = hyper::server::conn::http1::Builder::new()
+                .serve_connection(TokioIo::new(client), service)
+                .with_upgrades()
+                .await;
+        });
+    }
+}
+
+/// A call that was cut off: hyper ends the connection without an answer.
+#[derive(Debug, thiserror::Error)]
+#[error("cut off")]
+struct CutOff;
+
+async fn pass(request: Request<Incoming>, state: Arc<Mutex<State>>) -> Result<Answer, CutOff> {
+    let how = {
+        let mut state = state.lock().unwrap();
+        let number = state.calls.len();
+        let kind = kind(&request);
+        state.calls.push(kind);
+        state
+            .spoil
+            .filter(|(at, _)| *at == number)
+            .map(|(_, how)| how)
+    };
+    match how {
+        None => forward(request, false).await,
+        Some(How::Within) => forward(request, true).await,
+        Some(How::Before) => Err(CutOff),
+        Some(How::After) => {
+            executed(request).await;
+            Err(CutOff)
+        }
+        Some(How::Status(code)) => Ok(refusal(code)),
+        Some(How::Silence) => std::future::pending().await,
+        Some(how @ (How::KilledBefore | How::KilledAfter)) => {
+            if how == How::KilledAfter {
+                executed(request).await;
+            }
+            kill_client(&state).await;
+            Err(CutOff)
+        }
+    }
+}
+
+/// Lets the engine carry the call out and hears its answer to the end; an upgraded one is only begun.
+async fn executed(request: Request<Incoming>) {
+    if let Ok(answer) = forward(request, false).await
+        && answer.status() != StatusCode::SWITCHING_PROTOCOLS
+    {
+        let _ = answer.into_body().collect().await;
+    }
+}
+
+async fn kill_client(state: &Arc<Mutex<State>>) {
+    // The test learns the process's number when it has started it, which may be a moment after its first call.
+    loop {
+        let client = state.lock().unwrap().client;
+        if let Some(process) = client {
+            let killed = std::process::Command::new("kill")
+                .args(["-9", &process.to_string()])
+                .status();
+            assert!(killed.is_ok_and(|status| status.success()));
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+}
+
+fn refusal(code: u16) -> Answer {
+    let body = Full::new(Bytes::from_static(
+        br#"{"message":"spoilt by the test's door"}"#,
+    ))
+    .map_err(|never: Infallible| match never {})
+    .boxed();
+    let mut answer = Response::new(body);
+    *answer.status_mut() = StatusCode::from_u16(code).unwrap();
+    answer
+        .headers_mut()
+        .insert("content-type", "application/json".parse().unwrap());
+    answer
+}
+
+/// Carries a call to the engine and its answer back, streams of an upgraded connection included. `within` cuts the
+/// answer off after its first half, and streams after the first bytes from the engine.
+async fn forward(mut request: Request<Incoming>, within: bool) -> Result<Answer, CutOff> {
+    let engine = UnixStream::connect(engine_socket())
+        .await
+        .map_err(|_| CutOff)?;
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(engine))
+        .await
+        .map_err(|_| CutOff)?;
+    tokio::spawn(connection.with_upgrades());
+    let upgrade = request
+        .headers()
+        .contains_key("upgrade")
+        .then(|| hyper::upgrade::on(&mut request));
+    let mut answer = sender.send_request(request).await.map_err(|_| CutOff)?;
+    if answer.status() == StatusCode::SWITCHING_PROTOCOLS
+        && let Some(from_client) = upgrade
+    {
+        let from_engine = hyper::upgrade::on(&mut answer);
+        tokio::spawn(async move {
+            let (Ok(client), Ok(engine)) = (from_client.await, from_engine.await) else {
+                return;
+            };
+            let (mut client, mut engine) = (TokioIo::new(client), TokioIo::new(engine));
+            if within {
+                // The client's side goes on until the engine said something; then everything ends.
+                let mut first = [0; 1];
+                let (mut hears, mut speaks) = tokio::io::split(&mut engine);
+                let (mut client_hears, _) = tokio::io::split(&mut client);
+                tokio::select! {
+                    _ = tokio::io::AsyncReadExt::read(&mut hears, &mut first) => {}
+                    _ = tokio::io::copy(&mut client_hears, &mut speaks) => {}
+                }
+            } else {
+                let _ = tokio::io::copy_bidirectional(&mut client, &mut engine).await;
+            }
+        });
+    }
+    let (parts, body) = answer.into_parts();
+    let body = Passing {
+        body,
+        // The connection to the engine lives as long as its answer is read.
+        _sender: sender,
+        left: within.then_some(1),
+    };
+    Ok(Response::from_parts(parts, body.boxed()))
+}
+
+/// The engine's answer on its way through; `left` frames are let through where it is to be cut off.
+struct Passing {
+    body: Incoming,
+    _sender: hyper::client::conn::http1::SendRequest<Incoming>,
+    left: Option<u32>,
+}
+
+impl Body for Passing {
+    type Data = Bytes;
+    type Error = std::io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let cut = || Some(Err(std::io::Error::other("cut off within the answer")));
+        match self.left {
+            Some(0) => return Poll::Ready(cut()),
+            Some(left) => self.left = Some(left - 1),
+            None => {}
+        }
+        let half = self.left.is_some();
+        match Pin::new(&mut self.body).poll_frame(context) {
+            Poll::Pending => {
+                // Nothing passed yet.
+                self.left = self.left.map(|left| left + 1);
+                Poll::Pending
+            }
+            Poll::Ready(None) if half => Poll::Ready(cut()),
+            Poll::Ready(None) => Poll::Ready(None),
+            Poll::Ready(Some(Ok(frame))) if half => match frame.into_data() {
+                Ok(data) => Poll::Ready(Some(Ok(Frame::data(data.slice(..data.len() / 2))))),
+                Err(_) => Poll::Ready(cut()),
+            },
+            Poll::Ready(Some(Ok(frame))) => Poll::Ready(Some(Ok(frame))),
+            Poll::Ready(Some(Err(error))) => Poll::Ready(Some(Err(std::io::Error::other(error)))),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// Method and path without the API's version, names and ids.
+fn kind(request: &Request<Incoming>) -> String {
+    let path = request.uri().path();
+    let words: Vec<&str> = path
+        .split('/')
+        .filter(|word| !word.is_empty())
+        .skip_while(|word| word.starts_with("v1."))
+        .collect();
+    const FIXED: [&str; 22] = [
+        "_ping",
+        "attach",
+        "build",
+        "connect",
+        "containers",
+        "create",
+        "disconnect",
+        "exec",
+        "images",
+        "info",
+        "json",
+        "load",
+        "logs",
+        "networks",
+        "prune",
+        "remove",
+        "resize",
+        "start",
+        "stop",
+        "update",
+        "version",
+        "volumes",
+    ];
+    let shown: Vec<&str> = words
+        .iter()
+        .map(|word| if FIXED.contains(word) { *word } else { "*" })
+        .collect();
+    format!("{} {}", request.method(), shown.join("/"))
+}
+
+/// The engine that the tests use.
+fn engine_socket() -> PathBuf {
+    match std::env::var("DOCKER_HOST") {
+        Ok(host) => PathBuf::from(
+            host.strip_prefix("unix://")
+                .expect("these tests need an engine on a Unix socket"),
+        ),
+        Err(_) => PathBuf::from("/var/run/docker.sock"),
+    }
+}
