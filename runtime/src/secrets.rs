@@ -4,12 +4,16 @@
 //! have it: a manifest that declares `AWS_SECRET_ACCESS_KEY` does not get the operator's (S4).
 
 mod env_file;
+mod grant;
 mod redact;
+mod store;
 
 pub use env_file::EnvFileError;
+pub use grant::grant;
 pub use redact::Redactor;
+pub use store::{Entry, KEY_FILE_VARIABLE, KEY_VARIABLE, Store, StoreError, Stored};
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 
 use secrecy::{ExposeSecret, SecretString};
@@ -27,6 +31,10 @@ pub type Declaring<'a> = BTreeMap<InstanceKey, &'a [Credential]>;
 #[derive(Debug, Default)]
 pub struct Secrets {
     values: BTreeMap<(InstanceKey, String), SecretString>,
+    /// What the store has, of every user.
+    stored: BTreeMap<Entry, SecretString>,
+    /// Instances that are not what their stored values were granted to.
+    withheld: BTreeSet<InstanceKey>,
     redactor: Redactor,
 }
 
@@ -44,6 +52,12 @@ pub enum SecretsError {
         first: String,
         /// Instance and name.
         second: String,
+    },
+    /// A variable that names nothing.
+    #[error("{variable} is no credential that a capability declares")]
+    Undeclared {
+        /// The variable.
+        variable: String,
     },
     /// A value that is not text.
     #[error("the value of {variable} is not UTF-8")]
@@ -162,7 +176,44 @@ impl Secrets {
             .into_iter()
             .filter_map(|(name, value)| Some((declared.get(&name)?.clone(), value)))
             .collect();
-        Ok((Self { values, redactor }, unused))
+        let secrets = Self {
+            values,
+            redactor,
+            ..Self::default()
+        };
+        Ok((secrets, unused))
+    }
+
+    /// Adds what the store has; the environment and the env file, which are said for one run, come before it. Values of
+    /// instances that are not in `granted` are withheld. All of them are kept out of what is shown.
+    #[must_use]
+    pub fn with_store(mut self, stored: Stored, granted: &BTreeSet<InstanceKey>) -> Self {
+        let Stored { values, grants: _ } = stored;
+        let all = self.values.values().chain(values.values());
+        self.redactor = Redactor::new(all.map(ExposeSecret::expose_secret));
+        let instances = values.keys().map(|entry| entry.instance.clone());
+        self.withheld = instances.filter(|key| !granted.contains(key)).collect();
+        self.stored = values;
+        self
+    }
+
+    /// A value that may be used, from wherever it comes.
+    fn value(
+        &self,
+        instance: &InstanceKey,
+        name: &str,
+        user: Option<&str>,
+    ) -> Option<&SecretString> {
+        let given = self.values.get(&(instance.clone(), name.to_owned()));
+        given.or_else(|| {
+            let entry = Entry {
+                instance: instance.clone(),
+                name: name.to_owned(),
+                user: user.map(str::to_owned),
+            };
+            let stored = self.stored.get(&entry);
+            stored.filter(|_| !self.withheld.contains(instance))
+        })
     }
 
     /// What removes every known value from a text.
@@ -176,7 +227,7 @@ impl Secrets {
             .iter()
             .filter(|credential| credential.scope == CredentialScope::System)
             .map(|credential| credential.name.clone())
-            .filter(|name| self.values.contains_key(&(instance.clone(), name.clone())))
+            .filter(|name| self.value(instance, name, None).is_some())
             .collect();
         names.sort();
         names
@@ -215,14 +266,17 @@ impl Secrets {
         let mut values = Map::new();
         let mut missing = Vec::new();
         for credential in credentials {
-            let whose = match credential.scope {
-                CredentialScope::System => Whose::All,
-                CredentialScope::User => {
-                    user.map_or(Whose::Nobody, |user| Whose::User(user.to_owned()))
+            let (whose, value) = match (credential.scope, user) {
+                (CredentialScope::System, _) => {
+                    (Whose::All, self.value(instance, &credential.name, None))
                 }
+                (CredentialScope::User, Some(user)) => (
+                    Whose::User(user.to_owned()),
+                    self.value(instance, &credential.name, Some(user)),
+                ),
+                (CredentialScope::User, None) => (Whose::Nobody, None),
             };
-            let key = (instance.clone(), credential.name.clone());
-            match self.values.get(&key).filter(|_| whose != Whose::Nobody) {
+            match value {
                 Some(value) => {
                     let value = Value::String(value.expose_secret().to_owned());
                     values.insert(credential.name.clone(), value);
@@ -242,6 +296,7 @@ impl Secrets {
             Err(MissingCredentials {
                 instance: instance.clone(),
                 missing,
+                withheld: self.withheld.contains(instance),
             })
         }
     }
@@ -296,12 +351,25 @@ pub enum Whose {
 
 /// Required credentials without a value (C4).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{instance} needs credentials that are not set: {}", list(.missing))]
+#[error("{instance} needs credentials that are not set: {}{}", list(.missing), hint(*.withheld, .instance))]
 pub struct MissingCredentials {
     /// Whose they are.
     pub instance: InstanceKey,
     /// Each of them.
     pub missing: Vec<Missing>,
+    /// Whether the store has values for the instance that are withheld.
+    pub withheld: bool,
+}
+
+fn hint(withheld: bool, instance: &InstanceKey) -> String {
+    if withheld {
+        format!(
+            "; stored values are withheld, because image, network rules or credential names are not those that they were \
+             granted to: look at them, then `selu credentials grant {instance}`"
+        )
+    } else {
+        String::new()
+    }
 }
 
 fn list(missing: &[Missing]) -> String {
@@ -322,6 +390,32 @@ fn list(missing: &[Missing]) -> String {
         })
         .collect();
     each.join(", ")
+}
+
+/// What an env file has for the credentials that a project declares, as the store has it for all users. A name that fits
+/// none is an error.
+pub fn entries_of(
+    project: &Project,
+    name: &str,
+    text: &str,
+) -> Result<Vec<(Entry, SecretString)>, SecretsError> {
+    let instances = project
+        .instances()
+        .map(|(key, _, capability)| (key, capability.credentials.as_slice()));
+    let declared = declared(&instances.collect())?;
+    let parsed = env_file::parse(EnvFile { name, text })?;
+    let entry = |(variable, value): (String, SecretString)| match declared.get(&variable) {
+        Some((instance, name)) => Ok((
+            Entry {
+                instance: instance.clone(),
+                name: name.clone(),
+                user: None,
+            },
+            value,
+        )),
+        None => Err(SecretsError::Undeclared { variable }),
+    };
+    parsed.into_iter().map(entry).collect()
 }
 
 /// The variable that holds a credential: upper case, `-` as `_`.

@@ -214,7 +214,7 @@ impl Bounds<'_> {
                         return Over::Unknown(error);
                     }
                     tracing::debug!(instance = %self.instance, "no statistics: {error}");
-                    limit.checked_sub(at_most)
+                    Some(limit.saturating_sub(at_most))
                 }
             };
             match left {

@@ -72,6 +72,8 @@ pub(crate) enum Command {
     Invoke(InvokeArgs),
     /// Containers of sessions and users
     Sessions(SessionsArgs),
+    /// Values of credentials: the encrypted store, and what they are granted to
+    Credentials(CredentialsArgs),
     /// Build local images from their container folders
     Build(BuildArgs),
     /// Print the JSON schema of a file format, for editors
@@ -306,6 +308,72 @@ pub(crate) enum SessionsAction {
         #[arg(long, value_name = "DIR", default_value = ".")]
         dir: Utf8PathBuf,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CredentialsArgs {
+    #[command(subcommand)]
+    pub(crate) action: CredentialsAction,
+    /// Project, agent or capability directory
+    #[arg(long, global = true, value_name = "DIR", default_value = ".")]
+    pub(crate) dir: Utf8PathBuf,
+}
+
+/// What is done with stored values.
+#[derive(Debug, Subcommand)]
+pub(crate) enum CredentialsAction {
+    /// Store a value: asked for without showing it, or read from standard input or a file; never an argument
+    Set {
+        /// AGENT/CAPABILITY, or CAPABILITY where only one agent has it
+        #[arg(value_name = "AGENT/CAP")]
+        capability: String,
+        /// The credential, as the manifest declares it
+        #[arg(value_name = "NAME")]
+        name: String,
+        /// Whose value it is, where there is one per user
+        #[arg(long, value_name = "USER")]
+        user: Option<String>,
+        /// The file that holds the value; one line end at its very end is not part of it
+        #[arg(long, value_name = "FILE")]
+        file: Option<Utf8PathBuf>,
+    },
+    /// Which values there are, without showing them
+    List,
+    /// Remove a value
+    Rm {
+        /// AGENT/CAPABILITY
+        #[arg(value_name = "AGENT/CAP")]
+        capability: String,
+        /// The credential
+        #[arg(value_name = "NAME")]
+        name: String,
+        /// Whose value it is
+        #[arg(long, value_name = "USER")]
+        user: Option<String>,
+    },
+    /// Store every value of an env file
+    Import {
+        /// Of SELU_CRED__AGENT__CAPABILITY__NAME=value lines
+        #[arg(value_name = "FILE")]
+        file: Utf8PathBuf,
+    },
+    /// Whether every required credential has a value, from wherever
+    Check {
+        /// Also of this user
+        #[arg(long, value_name = "USER")]
+        user: Option<String>,
+    },
+    /// Let a capability have its stored values although its image, network rules or credential names have changed
+    Grant {
+        /// AGENT/CAPABILITY, or CAPABILITY where only one agent has it
+        #[arg(value_name = "AGENT/CAP")]
+        capability: String,
+        /// Do not ask
+        #[arg(long, short = 'y')]
+        yes: bool,
+    },
+    /// Encrypt the store with a new key
+    Rotate,
 }
 
 #[derive(Debug, Args)]

@@ -3,6 +3,7 @@
 pub(crate) mod apply;
 pub(crate) mod build;
 pub(crate) mod check;
+pub(crate) mod credentials;
 pub(crate) mod destroy;
 pub(crate) mod explain;
 pub(crate) mod invoke;

@@ -94,6 +94,7 @@ async fn dispatch(cli: &Cli, printer: &Printer, stop: &Stop) -> anyhow::Result<E
             Command::Tools(args) => cmd::tools::run(cli, printer, args),
             Command::Invoke(args) => cmd::invoke::run(cli, printer, stop, args).await,
             Command::Sessions(args) => cmd::sessions::run(cli, printer, stop, args).await,
+            Command::Credentials(args) => cmd::credentials::run(cli, printer, args).await,
             Command::Build(args) => cmd::build::run(cli, printer, stop, args).await,
             Command::Schema(args) => cmd::schema::run(printer, args),
         }
