@@ -27,13 +27,13 @@ use camino::Utf8Path;
 
 use crate::diag::codes::agent as codes;
 use crate::diag::{Diagnostic, Place, Severity};
-use crate::model::{Agent, InstanceKey, Origin, Project, Routing, ToolSource};
+use crate::model::{Agent, InstanceKey, Origin, Project, Routing, Settings, ToolSource};
 use crate::parallel;
 use crate::source::{AgentFolder, CapabilityFolder, RootKind, SourceSet};
 use agent::{Draft, Shared};
 pub use cache::Cache;
 use capability::Outcome;
-use settings::Tools;
+use settings::{Known, Tools};
 pub(crate) use shape::nearest;
 
 /// The outcome of a check.
@@ -43,6 +43,18 @@ pub struct Checked {
     pub project: Option<Project>,
     /// All findings, by file, line and column.
     pub diagnostics: Vec<Diagnostic>,
+    /// Whose objects are meant, for what needs nothing else; `None` if the name is not known or selu.toml has an error, so
+    /// that neither the owner nor the engine is guessed.
+    pub owner: Option<Owner>,
+}
+
+/// Whose objects on which engine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Owner {
+    /// The project's name.
+    pub name: String,
+    /// selu.toml.
+    pub settings: Settings,
 }
 
 /// Checks a whole source set. All findings of all files come in one run.
@@ -88,7 +100,7 @@ fn whole_project(
     draft: impl FnMut(&AgentFolder) -> Arc<Draft>,
 ) -> Checked {
     let mut diagnostics = sources.findings.clone();
-    let settings = sources
+    let mut settings = sources
         .settings
         .as_ref()
         .map(|file| settings::check(file, &mut diagnostics))
@@ -101,12 +113,15 @@ fn whole_project(
         .collect();
     let shared = outcomes.collect();
     let mut ids = HashMap::new();
-    let agents = if sources.kind == Some(RootKind::Capability) {
+    let mut agents = if sources.kind == Some(RootKind::Capability) {
         nameless(shared, &mut ids, &mut diagnostics)
     } else {
         agents(sources, own, shared, draft, &mut ids, &mut diagnostics)
     };
-    settings.targets(&instances(&ids, &agents), &mut diagnostics);
+    if settings.has_targets() {
+        settings.targets(&instances(&ids, &agents), &mut diagnostics);
+    }
+    override_limits(&settings.settings, &mut agents);
     settings.settings.levels.apply(&mut diagnostics);
     quotes::keep(&mut diagnostics, sources);
     diagnostics
@@ -115,14 +130,23 @@ fn whole_project(
         || diagnostics
             .iter()
             .any(|diagnostic| diagnostic.severity == Severity::Error);
-    let project = (!wrong).then(|| Project {
-        name: settings.name.clone().or_else(|| lone_id(sources, &agents)),
+    let name = settings.name.clone().or_else(|| lone_id(sources, &agents));
+    let sound = !diagnostics.iter().any(|diagnostic| {
+        diagnostic.severity == Severity::Error && diagnostic.place.origin.file == "selu.toml"
+    });
+    let owner = name.clone().filter(|_| sound).map(|name| Owner {
+        name,
+        settings: settings.settings.clone(),
+    });
+    let project = (!wrong).then_some(Project {
+        name,
         settings: settings.settings,
         agents,
     });
     Checked {
         project,
         diagnostics,
+        owner,
     }
 }
 
@@ -190,6 +214,18 @@ fn nameless(
     agents
 }
 
+/// Limits of selu.toml count for one instance, also where several agents name the same capability.
+fn override_limits(settings: &Settings, agents: &mut BTreeMap<String, Agent>) {
+    for (key, limits) in &settings.limits {
+        let capability = agents
+            .get_mut(key.agent())
+            .and_then(|agent| agent.capabilities.get_mut(key.capability()));
+        if let Some(capability) = capability {
+            limits.apply(&mut Arc::make_mut(capability).limits);
+        }
+    }
+}
+
 /// The name of what is compiled without a project.
 fn lone_id(sources: &SourceSet, agents: &BTreeMap<String, Agent>) -> Option<String> {
     let agent = agents.values().next()?;
@@ -200,11 +236,11 @@ fn lone_id(sources: &SourceSet, agents: &BTreeMap<String, Agent>) -> Option<Stri
     }
 }
 
-/// Every instance with what is known of its tools.
+/// Every instance with what is known of it.
 fn instances<'a>(
     ids: &Ids,
     agents: &'a BTreeMap<String, Agent>,
-) -> HashMap<InstanceKey, Tools<'a>> {
+) -> HashMap<InstanceKey, Known<'a>> {
     let mut instances = HashMap::new();
     for (agent, capabilities) in ids {
         for id in capabilities {
@@ -217,7 +253,8 @@ fn instances<'a>(
                 }
                 Some(ToolSource::Dynamic { .. }) | None => Tools::Open,
             };
-            instances.insert(InstanceKey::new(agent, id), tools);
+            let network = capability.map(|capability| &capability.network);
+            instances.insert(InstanceKey::new(agent, id), Known { tools, network });
         }
     }
     instances

@@ -20,6 +20,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::diag::levels::Levels;
+use crate::yaml::node::Span;
 
 /// `agent/capability`, the key of an instance everywhere (L3). A capability compiled alone lives under the nameless
 /// agent, written `_`, which no id can be.
@@ -135,8 +136,15 @@ pub struct Settings {
     pub engine_host: Option<String>,
     /// `[engine] subnets`: the range that container networks are cut from.
     pub subnets: Option<ipnet::Ipv4Net>,
+    /// `[engine] resolvers`: what the gateway asks for names; the engine's own where it is empty.
+    pub resolvers: Vec<std::net::Ipv4Addr>,
+    /// `[network."agent/capability"] private`: entries whose destinations may be private addresses (N8), normalised and
+    /// sorted; each is covered by the instance's rules.
+    pub private: BTreeMap<InstanceKey, Vec<String>>,
     /// `[build."agent/capability"] prepare`: a command that `selu build` runs first, with its words.
     pub prepare: BTreeMap<InstanceKey, Vec<String>>,
+    /// `[limits."agent/capability"]`: already in [`Capability::limits`], kept to say where a limit comes from.
+    pub limits: BTreeMap<InstanceKey, LimitOverrides>,
     /// `[discovery] on_change`.
     pub on_change: OnChange,
     /// `[diagnostics]`.
@@ -205,6 +213,10 @@ pub struct Capability {
     pub id: String,
     /// Where `id` is written; its file is the manifest.
     pub origin: Origin,
+    /// Where `image` is, in the same file.
+    pub image_at: Span,
+    /// The same of `resources.max_cpu_fraction`, or of what would hold it.
+    pub cpus_at: Span,
     /// tool or environment.
     pub class: Class,
     /// The image as written, checked.
@@ -221,7 +233,7 @@ pub struct Capability {
     pub sharing: Sharing,
     /// Required secrets, sorted by name.
     pub credentials: Vec<Credential>,
-    /// Limits with every default filled in.
+    /// Limits with every default filled in, and those of selu.toml in place of the manifest's.
     pub limits: Limits,
     /// `prompt.md` and its translations by file name.
     pub prompts: BTreeMap<String, Prompt>,
@@ -320,6 +332,17 @@ pub struct Network {
     pub hosts: Vec<String>,
 }
 
+impl Network {
+    /// Whether anything may leave.
+    pub fn opens(&self) -> bool {
+        match self.mode {
+            NetworkMode::None => false,
+            NetworkMode::Allowlist => !self.hosts.is_empty(),
+            NetworkMode::Any => true,
+        }
+    }
+}
+
 /// N1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -404,6 +427,61 @@ pub struct Limits {
     pub cpu_seconds: u64,
     /// Processes and threads.
     pub pids: u64,
+}
+
+/// Limits of one instance that selu.toml has in place of the manifest's, each with where it is written. Units as in
+/// [`Limits`].
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LimitOverrides {
+    /// `max_memory_mb`.
+    pub memory_mb: Option<(u64, Origin)>,
+    /// `max_cpu_fraction`.
+    pub nano_cpus: Option<(u64, Origin)>,
+    /// `max_cpu_seconds`.
+    pub cpu_seconds: Option<(u64, Origin)>,
+    /// `pids_limit`.
+    pub pids: Option<(u64, Origin)>,
+}
+
+impl LimitOverrides {
+    /// Puts them into a manifest's limits.
+    pub fn apply(&self, limits: &mut Limits) {
+        let Limits {
+            memory_mb,
+            nano_cpus,
+            cpu_seconds,
+            pids,
+        } = limits;
+        for (own, other) in [
+            (memory_mb, &self.memory_mb),
+            (nano_cpus, &self.nano_cpus),
+            (cpu_seconds, &self.cpu_seconds),
+            (pids, &self.pids),
+        ] {
+            if let Some((limit, _)) = other {
+                *own = *limit;
+            }
+        }
+    }
+
+    /// Where each is written, by the name of its field in [`Limits`].
+    pub fn origins(&self) -> BTreeMap<String, Origin> {
+        let Self {
+            memory_mb,
+            nano_cpus,
+            cpu_seconds,
+            pids,
+        } = self;
+        [
+            ("memory_mb", memory_mb),
+            ("nano_cpus", nano_cpus),
+            ("cpu_seconds", cpu_seconds),
+            ("pids", pids),
+        ]
+        .into_iter()
+        .filter_map(|(name, limit)| Some((name.to_owned(), limit.as_ref()?.1.clone())))
+        .collect()
+    }
 }
 
 /// The folder that builds an image.

@@ -1,11 +1,12 @@
 //! Facts that only the world knows, observed by the runtime and passed to the compiler as plain data.
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 
 use ipnet::Ipv4Net;
 use serde::{Deserialize, Serialize};
 
-use crate::plan::ContainerSpec;
+use crate::plan::{ContainerSpec, PlannedNetwork};
 
 /// What an engine said about itself and about our objects, at one moment.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -108,12 +109,27 @@ pub struct ObservedNetwork {
     pub id: String,
     /// Its subnet.
     pub subnet: Option<Ipv4Net>,
+    /// The bridge's address in it.
+    pub bridge: Option<Ipv4Addr>,
+    /// The part of it from which the engine takes addresses by itself (S9).
+    pub range: Option<Ipv4Net>,
     /// Whether it is internal, with no address of the host on it (S10).
     pub closed: bool,
+    /// Whether it is an ordinary network that leads outside, made as the gateway's own is.
+    pub outside: bool,
     /// Labels.
     pub labels: BTreeMap<String, String>,
     /// Names of the containers attached, ours and others'.
     pub attached: Vec<String>,
+}
+
+impl ObservedNetwork {
+    /// Whether its addresses are laid out as planned.
+    pub fn is_laid_out_as(&self, planned: &PlannedNetwork) -> bool {
+        self.subnet == Some(planned.subnet)
+            && self.bridge == Some(planned.bridge)
+            && self.range == Some(planned.dynamic_range())
+    }
 }
 
 /// A volume of ours.
@@ -122,4 +138,7 @@ pub struct ObservedNetwork {
 pub struct ObservedVolume {
     /// Labels.
     pub labels: BTreeMap<String, String>,
+    /// What it has beyond a plain volume of the engine's own, each in words: another driver, an option such as a host
+    /// folder. Always empty unless somebody made it anew.
+    pub violations: Vec<String>,
 }

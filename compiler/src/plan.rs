@@ -68,8 +68,13 @@ pub struct PlannedInstance {
     pub sharing: Sharing,
     /// Limits, also those that the engine does not enforce by itself (`cpu_seconds`).
     pub limits: Limits,
+    /// Which of them selu.toml has in place of the manifest's, and where: the name of the field → its place.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub limit_overrides: BTreeMap<String, Origin>,
     /// Egress rules.
     pub network_rules: Network,
+    /// Entries whose destinations may be private addresses, by selu.toml's permission (N8); normalised and sorted.
+    pub private: Vec<String>,
     /// Required secrets by name.
     pub credentials: Vec<Credential>,
     /// File name → hash.
@@ -184,7 +189,7 @@ impl PlannedContainer {
     }
 }
 
-/// One internal network for one container (S2).
+/// One internal network for one container (S2), or the gateway's own.
 ///
 /// A subnet's lower half holds real addresses, its upper half the virtual ones of the gateway's DNS. Nothing in it is
 /// assigned by the engine's choice: bridge, capability and gateway have the first three addresses, and what the engine
@@ -197,7 +202,10 @@ pub struct PlannedNetwork {
     /// Cut from the configured range; the size follows the rules (S9).
     #[schemars(with = "String")]
     pub subnet: Ipv4Net,
-    /// The bridge's address, which `inhibit_ipv4` keeps off the host: the first of the subnet.
+    /// Whether it leads outside, through the host's own address translation: the gateway's own network where a rule opens
+    /// anything, and no other. All others are internal, without an address of the host.
+    pub outside: bool,
+    /// The bridge's address, which `inhibit_ipv4` keeps off the host unless it leads outside: the first of the subnet.
     pub bridge: Ipv4Addr,
     /// The capability's static address.
     pub capability: Ipv4Addr,
@@ -212,11 +220,19 @@ impl PlannedNetwork {
         let at = |offset: u32| Ipv4Addr::from(first.saturating_add(offset));
         Self {
             name,
+            outside: false,
             bridge: at(1),
             capability: at(2),
             gateway: at(3),
             subnet,
         }
+    }
+
+    /// The upper half of the subnet: what the gateway's DNS answers with. The last of them is the broadcast address.
+    pub fn virtual_range(&self) -> Ipv4Net {
+        let prefix = (self.subnet.prefix_len() + 1).min(32);
+        let first = u32::from(self.subnet.network()).saturating_add(1 << (32 - prefix));
+        Ipv4Net::new_assert(Ipv4Addr::from(first), prefix)
     }
 
     /// The second quarter of the subnet: the only part from which the engine may take an address by itself. Neither a
@@ -242,18 +258,41 @@ pub struct PlannedVolume {
 pub struct PlannedGateway {
     /// `selu_<project>_gateway`.
     pub name: String,
-    /// The network that it starts in.
+    /// The network that it starts in; it leads outside where anything may leave.
     pub network: PlannedNetwork,
     /// The volume that keeps its policy (S8): `selu_<project>_gateway`, mounted at `/policy`.
     pub volume: String,
+    /// The volume that keeps its log and the virtual addresses, mounted at `/egress`: where anything may leave.
+    pub log_volume: Option<String>,
     /// Everything that is set on it. Its image is the local tag `selu.local/<project>/gateway:<protocol>`, which the
     /// runtime makes from its own executable where it is missing: a new build of `selu` changes nothing here, a new
     /// policy protocol does.
     pub spec: ContainerSpec,
     /// As for an instance.
     pub spec_hash: String,
+    /// What networks are cut from: no rule ever reaches into it (N8).
+    #[schemars(with = "String")]
+    pub range: Ipv4Net,
     /// What it may carry, per network. Acknowledged before a container starts (S8).
     pub policy: BTreeMap<String, GatewayRule>,
+}
+
+impl PlannedGateway {
+    /// Whether it is made to carry what leaves; else it has no privilege, and takes no policy that opens anything.
+    pub fn carries(&self) -> bool {
+        self.log_volume.is_some()
+    }
+
+    /// Its volumes.
+    pub fn volumes(&self) -> Vec<PlannedVolume> {
+        let volume = |name: &String, purpose: &str| PlannedVolume {
+            name: name.clone(),
+            purpose: purpose.to_owned(),
+        };
+        let policy = volume(&self.volume, "policy");
+        let log = self.log_volume.as_ref().map(|name| volume(name, "egress"));
+        std::iter::once(policy).chain(log).collect()
+    }
 }
 
 /// What the gateway may do in one container's network.
@@ -269,6 +308,20 @@ pub struct GatewayRule {
     pub capability: Ipv4Addr,
     /// The egress rules.
     pub rules: Network,
+    /// Entries whose destinations may be private addresses, normalised and sorted (N8). Each is covered by the rules.
+    pub private: Vec<String>,
+}
+
+impl GatewayRule {
+    /// Whether anything may leave this network.
+    pub fn is_open(&self) -> bool {
+        self.rules.opens()
+    }
+
+    /// The network as it is laid out in its subnet.
+    pub fn network(&self, name: &str) -> PlannedNetwork {
+        PlannedNetwork::new(name.to_owned(), self.subnet)
+    }
 }
 
 /// Everything that we set on a container, in the engine's units and in no engine's words (W6).
@@ -339,7 +392,7 @@ pub mod label {
     /// The generation.
     pub const GENERATION: &str = "dev.selu.generation";
     /// What an object is for: `resident`, `session`, `gateway`, `hold`, `discovery`, `helper`, `workspace`, `cache`,
-    /// `policy`.
+    /// `policy`, `egress`.
     pub const ROLE: &str = "dev.selu.role";
     /// The rules that a container runs under and that its settings cannot show, as canonical JSON
     /// ([`super::hash::RunRules`]): it lets a plan name old values. Only [`SPEC`] decides.

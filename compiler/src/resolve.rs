@@ -19,11 +19,19 @@ use crate::diag::codes::plan as code;
 use crate::diag::{Diagnostic, Place, Severity};
 use crate::lock::{Lock, LockedInstance};
 use crate::model::{
-    Agent, Capability, ImageReference, InstanceKey, Origin, Project, ToolSource, is_id,
+    Agent, Capability, ImageReference, InstanceKey, LimitOverrides, Origin, Project, ToolSource,
+    is_id,
 };
 use crate::observed::Observed;
 use crate::plan::{FORMAT_VERSION, ImageKind, Plan, PlannedAgent, PlannedInstance, names, spec};
+use crate::yaml::node::Span;
 use subnets::Subnets;
+
+/// What networks are cut from unless selu.toml says otherwise.
+pub(crate) fn default_range() -> ipnet::Ipv4Net {
+    let (address, prefix) = subnets::DEFAULT_RANGE;
+    ipnet::Ipv4Net::new_assert(address, prefix)
+}
 
 /// A plan and what there is to say about it.
 #[derive(Debug, Clone, PartialEq)]
@@ -85,6 +93,7 @@ pub fn wanted_names(project: &Project) -> Vec<String> {
     let mut wanted = BTreeSet::new();
     for (key, _, capability) in project.instances() {
         wanted.insert(names::gateway(name));
+        wanted.insert(names::egress(name));
         wanted.extend(
             (1..=FORESEEN_GENERATIONS).map(|generation| names::resident(name, &key, generation)),
         );
@@ -139,6 +148,7 @@ fn plan(
     let mut content = BTreeMap::new();
     for (key, _, capability) in project.instances() {
         let locked = locked(lock, &key);
+        let overrides = project.settings.limits.get(&key);
         let pinned = image::pin(
             &key,
             capability,
@@ -147,7 +157,7 @@ fn plan(
             findings,
         );
         if let Some(observed) = observed {
-            check_cores(&key, capability, observed, findings);
+            check_cores(&key, capability, overrides, observed, findings);
         }
         let instance = PlannedInstance {
             origin: capability.origin.clone(),
@@ -157,7 +167,14 @@ fn plan(
             cache: capability.cache,
             sharing: capability.sharing.clone(),
             limits: capability.limits.clone(),
+            limit_overrides: overrides.map(LimitOverrides::origins).unwrap_or_default(),
             network_rules: capability.network.clone(),
+            private: project
+                .settings
+                .private
+                .get(&key)
+                .cloned()
+                .unwrap_or_default(),
             credentials: capability.credentials.clone(),
             prompts: hashes(&capability.prompts),
             discovery_tool: match &capability.tools {
@@ -219,12 +236,19 @@ fn hashes(prompts: &BTreeMap<String, crate::model::Prompt>) -> BTreeMap<String, 
 fn check_cores(
     key: &InstanceKey,
     capability: &Capability,
+    overrides: Option<&LimitOverrides>,
     observed: &Observed,
     findings: &mut Vec<Diagnostic>,
 ) {
     let cores = observed.engine.cpus;
     if capability.limits.nano_cpus > cores.saturating_mul(1_000_000_000) {
-        let place = place(&capability.origin, "resources.max_cpu_fraction");
+        let place = match overrides.and_then(|limits| limits.nano_cpus.as_ref()) {
+            Some((_, origin)) => place(origin, &format!("limits[\"{key}\"].max_cpu_fraction")),
+            None => {
+                let path = "resources.max_cpu_fraction";
+                place_at(&capability.origin, capability.cpus_at, path)
+            }
+        };
         let message = format!(
             "{key}: a limit of {} cores is above the {cores} of the engine's host",
             crate::report::cores(capability.limits.nano_cpus)
@@ -241,6 +265,19 @@ fn place(origin: &Origin, path: &str) -> Place {
     Place {
         origin: origin.clone(),
         length: 1,
+        path: path.to_owned(),
+    }
+}
+
+/// Another place in the same file.
+fn place_at(origin: &Origin, span: Span, path: &str) -> Place {
+    Place {
+        origin: Origin {
+            file: origin.file.clone(),
+            line: span.line,
+            column: span.column,
+        },
+        length: span.length,
         path: path.to_owned(),
     }
 }

@@ -48,9 +48,24 @@ impl Document {
 
     /// Where the value at a JSON pointer is written. What does not exist is placed at what would hold it.
     pub fn place(&self, pointer: &str) -> Place {
+        self.at_span(self.span(pointer), pointer)
+    }
+
+    /// The same without the path.
+    pub fn origin(&self, pointer: &str) -> Origin {
+        let Span { line, column, .. } = self.span(pointer);
+        Origin {
+            file: self.file.clone(),
+            line,
+            column,
+        }
+    }
+
+    /// The same without the file.
+    pub fn span(&self, pointer: &str) -> Span {
         let found = self.locate(pointer);
         // A block of many lines is best shown by the key that opens it, or by its own first key.
-        let span = match (&found.node.data, found.key) {
+        match (&found.node.data, found.key) {
             (Data::Scalar(_), _) => found.node.span,
             (_, Some(key)) => key,
             (Data::Map(map), None) => map
@@ -58,8 +73,7 @@ impl Document {
                 .first()
                 .map_or(found.node.span, |entry| entry.key_span),
             (Data::List(_), None) => found.node.span,
-        };
-        self.at_span(span, pointer)
+        }
     }
 
     /// Where the key at a JSON pointer is written; of a list's item, where the item starts.

@@ -29,6 +29,7 @@ use futures_util::stream::FuturesUnordered;
 use selu_compiler::diff::{Action, Change, ChangeSet, Subject};
 use selu_compiler::model::{InstanceKey, Network, NetworkMode};
 use selu_compiler::observed::{ContainerState, Observed};
+use selu_compiler::plan::hash::RunRules;
 use selu_compiler::plan::{GatewayRule, Plan, PlannedGateway, PlannedNetwork, label, names};
 
 use crate::chain;
@@ -215,18 +216,6 @@ impl Report {
     }
 }
 
-/// Instances that this version may not apply, because nobody would enforce their network rules.
-pub fn unenforceable(plan: &Plan) -> Vec<&InstanceKey> {
-    let open = plan
-        .instances
-        .iter()
-        .filter(|(_, instance)| match instance.network_rules.mode {
-            NetworkMode::None => false,
-            NetworkMode::Allowlist | NetworkMode::Any => true,
-        });
-    open.map(|(key, _)| key).collect()
-}
-
 /// Dynamic instances whose tools are to be asked for: those that change, and those that are due.
 pub fn to_discover(
     plan: &Plan,
@@ -319,7 +308,7 @@ impl<'a> Job<'a> {
             .map_err(StepError::gateway("prepare the gateway"))
             .map_err(fail)?;
         let rules = self.rules_in_use(gateway);
-        let desk = PolicyDesk::open(self.engine, &gateway.name, &self.plan.project, rules)
+        let desk = PolicyDesk::open(self.engine, gateway, &self.plan.project, rules)
             .await
             .map_err(StepError::gateway("deliver the gateway's policy"))
             .map_err(fail)?;
@@ -510,6 +499,7 @@ impl<'a> Job<'a> {
                 continue;
             };
             let labels = &container.spec.labels;
+            let (old, private) = old_rules(labels, gateway.carries());
             let instance = labels
                 .get(label::INSTANCE)
                 .and_then(|key| InstanceKey::parse(key));
@@ -524,11 +514,8 @@ impl<'a> Job<'a> {
                         instance,
                         subnet,
                         capability,
-                        // The only mode that is ever applied, so the one that an old generation runs under.
-                        rules: Network {
-                            mode: NetworkMode::None,
-                            hosts: Vec::new(),
-                        },
+                        rules: old,
+                        private,
                     },
                 );
             }
@@ -566,6 +553,25 @@ impl<'a> Job<'a> {
             subject: subject.clone(),
             text: text.to_owned(),
         });
+    }
+}
+
+/// The rules that an old generation was made under, as its label says. A gateway that carries nothing can't go by them:
+/// such a generation is cut off a moment before it is replaced.
+fn old_rules(labels: &BTreeMap<String, String>, carries: bool) -> (Network, Vec<String>) {
+    let run_rules = labels
+        .get(label::RULES)
+        .filter(|_| carries)
+        .and_then(|text| RunRules::from_label(text));
+    match run_rules {
+        Some(rules) => (rules.network, rules.private),
+        None => {
+            let closed = Network {
+                mode: NetworkMode::None,
+                hosts: Vec::new(),
+            };
+            (closed, Vec::new())
+        }
     }
 }
 

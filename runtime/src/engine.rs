@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures_util::Stream;
 use selu_compiler::model::ImageReference;
 use selu_compiler::observed::{ImageFacts, Observed, ObservedContainer};
 use selu_compiler::plan::{ContainerSpec, PlannedNetwork};
@@ -147,7 +148,33 @@ pub trait EngineView: Send + Sync {
 
     /// What happened in a container since a moment of this process's clock, in order, as far as the engine remembers.
     async fn incidents(&self, name: &str, since: Instant) -> EngineResult<Vec<Incident>>;
+
+    /// A container's log, piece by piece, and what is added to it if that is asked for.
+    async fn log_stream(&self, name: &str, range: LogRange) -> EngineResult<LogStream>;
 }
+
+/// Which part of a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LogRange {
+    /// Not what is older, in seconds since 1970.
+    pub since: Option<u64>,
+    /// The last lines only.
+    pub tail: Option<u32>,
+    /// Also what comes, until the container ends.
+    pub follow: bool,
+}
+
+/// Where a container wrote something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LogSource {
+    /// Its standard output.
+    Out,
+    /// Its standard error.
+    Error,
+}
+
+/// Pieces of a log, which need not be whole lines.
+pub type LogStream = Pin<Box<dyn Stream<Item = EngineResult<(LogSource, Bytes)>> + Send>>;
 
 /// Acting.
 #[async_trait]
@@ -155,7 +182,7 @@ pub trait Engine: EngineView {
     /// The same engine, for looking.
     fn view(&self) -> &dyn EngineView;
 
-    /// Creates an internal network without an address of the host (S10).
+    /// Creates a network: internal and without an address of the host (S10), or one that leads outside, as planned.
     async fn create_network(&self, network: &PlannedNetwork, labels: &Labels) -> EngineResult<()>;
 
     /// Removes a network; one that is not there is removed already.

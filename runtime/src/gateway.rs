@@ -2,7 +2,9 @@
 //!
 //! The plan says what the gateway is; this module makes it so, and may be called again at any point (product.md 13).
 
+mod host;
 mod image;
+mod log;
 mod pipe;
 #[cfg(test)]
 mod tests;
@@ -11,13 +13,17 @@ use std::net::Ipv4Addr;
 
 use selu_compiler::observed::{ContainerState, Observed, ObservedContainer};
 use selu_compiler::plan::{PlannedGateway, PlannedNetwork, PlannedVolume, label};
+use serde::de::DeserializeOwned;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::egress::policy::{Ack, Policy, PolicyError};
+use crate::egress::policy::{Ack, Policy, PolicyError, Standing};
+use crate::egress::record::LOG_FOLDER;
 use crate::egress::{POLICY_FOLDER, RUN_USER};
 use crate::engine::{Engine, EngineError, Labels, Pipe};
 
+pub use host::host_addresses;
 pub use image::{ImageError, image_archive, image_archive_of};
+pub use log::{EgressLog, egress_log};
 #[cfg(test)]
 pub(crate) use pipe::endpoint;
 pub use pipe::pipe;
@@ -136,11 +142,12 @@ pub async fn ensure(
     networks: &[&PlannedNetwork],
 ) -> Result<bool, GatewayError> {
     let mut changed = ensure_image(engine, project, &planned.spec.image).await?;
-    let names = [
-        planned.name.clone(),
-        planned.network.name.clone(),
-        planned.volume.clone(),
-    ];
+    let volumes = planned.volumes();
+    let names: Vec<String> = [&planned.name, &planned.network.name]
+        .into_iter()
+        .chain(volumes.iter().map(|volume| &volume.name))
+        .cloned()
+        .collect();
     let observed = engine.observe(project, &names).await?;
     if let Some((name, owner)) = observed.foreign_names.iter().next() {
         return Err(GatewayError::Foreign {
@@ -167,7 +174,16 @@ pub async fn ensure(
     let network_right = observed
         .networks
         .get(&planned.network.name)
-        .is_some_and(|network| network.closed && network.subnet == Some(planned.network.subnet));
+        .is_some_and(|network| {
+            let labelled = labels(project)
+                .iter()
+                .all(|(name, value)| network.labels.get(name) == Some(value));
+            let as_planned = match planned.network.outside {
+                true => network.outside,
+                false => network.closed,
+            };
+            as_planned && labelled && network.is_laid_out_as(&planned.network)
+        });
     let container = observed.containers.get(&planned.name);
     let container_right =
         network_right && container.is_some_and(|found| is_right(found, planned, &observed));
@@ -186,13 +202,11 @@ pub async fn ensure(
         changed = true;
     }
     // Also where it exists: whoever made it may have been ended before it was handed over.
-    if !container_right || !observed.volumes.contains_key(&planned.volume) {
-        let volume = PlannedVolume {
-            name: planned.volume.clone(),
-            purpose: "policy".to_owned(),
-        };
-        prepare_volume(engine, &planned.spec.image, &volume, &labels(project)).await?;
-        changed = true;
+    for volume in &volumes {
+        if !container_right || !observed.volumes.contains_key(&volume.name) {
+            prepare_volume(engine, &planned.spec.image, volume, &labels(project)).await?;
+            changed = true;
+        }
     }
     if !container_right {
         engine
@@ -280,8 +294,8 @@ fn labels(project: &str) -> Labels {
     ])
 }
 
-/// Creates a volume and hands it to the user that will write to it: 1000:1000, or the gateway's own for the policy
-/// (F4). `image` is the gateway's. A volume that has content keeps it, so this is called before every container that is
+/// Creates a volume and hands it to the user that will write to it: 1000:1000, or the gateway's own for its policy and
+/// for its log (F4). `image` is the gateway's. A volume that has content keeps it, so this is called before every container that is
 /// made with the volume: one that exists may have been left between the two steps.
 pub async fn prepare_volume(
     engine: &dyn Engine,
@@ -294,6 +308,7 @@ pub async fn prepare_volume(
     engine.create_volume(&volume.name, &own).await?;
     let path = match volume.purpose.as_str() {
         "policy" => POLICY_FOLDER,
+        "egress" => LOG_FOLDER,
         _ => image::HANDED_FOLDER,
     };
     Ok(engine.seed_volume(&volume.name, image, path, &own).await?)
@@ -309,7 +324,7 @@ pub async fn push_policy(
     let sealed = policy.clone().seal()?;
     let role = ["policy"];
     let delivery = serde_json::to_vec(&sealed).map_err(|error| answer(gateway, &role, error))?;
-    let ack = converse(engine, gateway, &role, &delivery).await?;
+    let ack: Ack = converse(engine, gateway, &role, &delivery).await?;
     if ack == sealed.ack() {
         Ok(ack)
     } else {
@@ -324,29 +339,30 @@ pub async fn push_policy(
     }
 }
 
-/// Which policy the gateway has. An error if it has none or cannot read it: it denies everything then.
-pub async fn policy_ack(engine: &dyn Engine, gateway: &str) -> Result<Ack, GatewayError> {
+/// Which policy the gateway goes by, and how it stands. An error if it has none or cannot go by it: it denies everything
+/// then.
+pub async fn standing(engine: &dyn Engine, gateway: &str) -> Result<Standing, GatewayError> {
     converse(engine, gateway, &["policy", "--show"], &[]).await
 }
 
-async fn converse(
+async fn converse<T: DeserializeOwned>(
     engine: &dyn Engine,
     gateway: &str,
     role: &[&str],
     input: &[u8],
-) -> Result<Ack, GatewayError> {
+) -> Result<T, GatewayError> {
     let talk = talk(engine, gateway, role, input);
     tokio::time::timeout(TALK_LIMIT, talk)
         .await
         .unwrap_or_else(|_| Err(silent(gateway, role, TALK_LIMIT)))
 }
 
-async fn talk(
+async fn talk<T: DeserializeOwned>(
     engine: &dyn Engine,
     gateway: &str,
     role: &[&str],
     input: &[u8],
-) -> Result<Ack, GatewayError> {
+) -> Result<T, GatewayError> {
     let Pipe {
         output,
         input: mut to_role,

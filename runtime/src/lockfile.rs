@@ -114,6 +114,11 @@ pub fn write_private(path: &Utf8Path, bytes: &[u8]) -> io::Result<()> {
     replace_with(path, bytes, Some(PRIVATE))
 }
 
+/// Writes a file that everyone may read, as a whole.
+pub fn write_public(path: &Utf8Path, bytes: &[u8]) -> io::Result<()> {
+    replace_with(path, bytes, Some(0o644))
+}
+
 /// Replaces a file as a whole: whoever reads it sees the old text or the new one, also after a crash.
 pub(crate) fn replace(path: &Utf8Path, bytes: &[u8]) -> io::Result<()> {
     replace_with(path, bytes, None)

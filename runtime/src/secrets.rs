@@ -216,6 +216,27 @@ impl Secrets {
         })
     }
 
+    /// What removes every value that any variable or the env file holds, declared or not: for texts that are shown without
+    /// knowing what is declared.
+    pub fn redactor_of_all(
+        environment: impl IntoIterator<Item = (OsString, OsString)>,
+        file: Option<EnvFile<'_>>,
+    ) -> Result<Redactor, SecretsError> {
+        let set = environment.into_iter().filter_map(|(name, value)| {
+            let ours = name.to_str().is_some_and(|name| name.starts_with(PREFIX));
+            ours.then(|| value.to_string_lossy().into_owned())
+        });
+        let mut values: Vec<String> = set.collect();
+        if let Some(file) = file {
+            let read = env_file::parse(file)?;
+            values.extend(
+                read.iter()
+                    .map(|(_, value)| value.expose_secret().to_owned()),
+            );
+        }
+        Ok(Redactor::new(values.iter().map(String::as_str)))
+    }
+
     /// What removes every known value from a text.
     pub fn redactor(&self) -> &Redactor {
         &self.redactor

@@ -3,12 +3,12 @@
 pub(crate) mod server;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use selu_compiler::model::{
     Agent, Capability, Class, Filesystem, ImageReference, Limits, Network, NetworkMode, Origin,
     Project, Routing, Settings, Sharing, SharingMode, ToolSource,
 };
+use selu_compiler::yaml::node::Span;
 
 /// Somewhere.
 pub(crate) fn origin() -> Origin {
@@ -21,9 +21,16 @@ pub(crate) fn origin() -> Origin {
 
 /// A capability with every default and no tool.
 pub(crate) fn capability(id: &str) -> Capability {
+    let at = Span {
+        line: 1,
+        column: 1,
+        length: 1,
+    };
     Capability {
         id: id.to_owned(),
         origin: origin(),
+        image_at: at,
+        cpus_at: at,
         class: Class::Tool,
         image: ImageReference {
             written: format!("{id}:1"),
@@ -69,7 +76,7 @@ pub(crate) fn project(agents: Vec<(&str, Vec<Capability>)>) -> Project {
             prompts: BTreeMap::new(),
             capabilities: capabilities
                 .into_iter()
-                .map(|one| (one.id.clone(), Arc::new(one)))
+                .map(|one| (one.id.clone(), one.into()))
                 .collect(),
         };
         (id.to_owned(), agent)

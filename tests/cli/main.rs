@@ -8,8 +8,10 @@
 mod check;
 mod engine_down;
 mod field;
+mod field_locks;
 mod hostile;
 mod invoke;
+mod plans;
 mod project;
 mod secrets;
 mod usage;

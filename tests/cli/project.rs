@@ -98,7 +98,14 @@ fn a_missing_lock_is_a_difference_and_so_is_a_locked_apply_before_any_engine_is_
 fn a_damaged_lock_is_an_error_with_its_place() {
     let desk = Desk::with_project();
     desk.write("selu.lock", "version = 1\n<<<<<<< ours\n");
-    desk.run(&["lock", "--check"]).exits(1).says("line 2");
+    let ran = desk.run(&["lock", "--check"]).exits(1);
+    let ran = ran.says("SELU1002").says("selu.lock:2:1");
+    assert_eq!(ran.out, "");
+    let json = desk
+        .run(&["lock", "--check", "--format", "json"])
+        .exits(1)
+        .json();
+    assert_eq!(json["diagnostics"][0]["code"], "SELU1002", "{json}");
 }
 
 #[test]
@@ -163,6 +170,15 @@ fn a_damaged_lock_stops_what_needs_it_with_the_way_out_and_destroy_goes_on() {
     desk.run(&["destroy", "-y"])
         .exits(1)
         .says("no container engine answered");
+    desk.manifest("class: toool\n");
+    desk.run(&["destroy", "-y"])
+        .exits(1)
+        .says("only its name is used")
+        .says("no container engine answered");
+    // But where selu.toml itself is wrong, neither owner nor engine is guessed.
+    desk.write("selu.toml", "[project]\nname = \"demo\"\n[engin]\n");
+    let ran = desk.run(&["destroy", "-y"]).exits(1);
+    assert!(!ran.err.contains("no container engine"), "{}", ran.err);
 }
 
 #[test]

@@ -16,6 +16,7 @@ name = "demo"
 [engine]
 host = "unix:///run/docker.sock"
 subnets = "10.213.0.0/16"
+resolvers = ["192.0.2.53"]
 
 [policy]
 "helper/weather/forecast" = "ask"
@@ -34,12 +35,16 @@ on_change = "hold"
     let settings = project.settings;
     let weather = InstanceKey::new("helper", "weather");
     let (policy, origin) = &settings.policies[&(weather.clone(), "forecast".to_owned())];
-    assert_eq!((*policy, origin.line, origin.column), (Policy::Ask, 10, 1));
+    assert_eq!((*policy, origin.line, origin.column), (Policy::Ask, 11, 1));
     assert_eq!(
         settings.engine_host.as_deref(),
         Some("unix:///run/docker.sock")
     );
     assert_eq!(settings.subnets.unwrap().to_string(), "10.213.0.0/16");
+    assert_eq!(
+        settings.resolvers,
+        ["192.0.2.53".parse::<std::net::Ipv4Addr>().unwrap()]
+    );
     assert_eq!(settings.prepare[&weather], ["make", "server"]);
     assert_eq!(settings.on_change, OnChange::Hold);
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use selu_compiler::observed::ContainerState;
 use selu_runtime::engine::fake::Fake;
 use selu_runtime::engine::{Engine, EngineError, EngineResult};
-use selu_runtime::gateway::{self, GatewayError, policy_ack, push_policy};
+use selu_runtime::gateway::{self, GatewayError, push_policy, standing};
 use selu_runtime::hold::{HoldError, Info, take};
 
 use crate::world::World;
@@ -204,13 +204,17 @@ async fn roles(world: &World, engine: &dyn Engine) -> Vec<String> {
         Err(GatewayError::Engine(error)) => kind(&error).to_owned(),
         Err(error) => error.to_string(),
     };
-    let ack = policy_ack(engine, gateway).await.map(|ack| ack.generation);
+    let ack = standing(engine, gateway)
+        .await
+        .map(|found| found.ack.generation);
     r.say("no gateway", role(ack));
     let made = gateway::ensure(engine, &world.project, &planned, &[]).await;
     r.say("made", made.unwrap());
     let made = gateway::ensure(engine, &world.project, &planned, &[]).await;
     r.say("made again", made.unwrap());
-    let ack = policy_ack(engine, gateway).await.map(|ack| ack.generation);
+    let ack = standing(engine, gateway)
+        .await
+        .map(|found| found.ack.generation);
     r.say("no policy", role(ack));
     for generation in [4, 4, 5, 5, 9, 4] {
         let pushed = push_policy(engine, gateway, &world.policy(generation, &[&a])).await;
@@ -225,7 +229,9 @@ async fn roles(world: &World, engine: &dyn Engine) -> Vec<String> {
     engine.remove_container(gateway).await.unwrap();
     let made = gateway::ensure(engine, &world.project, &planned, &[]).await;
     r.say("made anew", made.unwrap());
-    let ack = policy_ack(engine, gateway).await.map(|ack| ack.generation);
+    let ack = standing(engine, gateway)
+        .await
+        .map(|found| found.ack.generation);
     r.say("kept", role(ack));
     r.0
 }

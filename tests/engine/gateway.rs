@@ -6,7 +6,7 @@ use selu_compiler::plan::PlannedNetwork;
 use selu_proto::v1::capability_client::CapabilityClient;
 use selu_proto::v1::{HealthRequest, InvokeRequest};
 use selu_runtime::engine::{Engine, EngineView};
-use selu_runtime::gateway::{GatewayError, attach, ensure, pipe, policy_ack, push_policy};
+use selu_runtime::gateway::{GatewayError, attach, ensure, pipe, push_policy, standing};
 use tonic::transport::Channel;
 
 use crate::capability;
@@ -83,14 +83,14 @@ async fn calls_reach_the_container_of_the_named_network_and_no_other() {
     let message = refused(pipe(engine, gateway, &a.name).await);
     assert!(message.contains("has no policy yet"), "{message}");
     assert!(matches!(
-        policy_ack(engine, gateway).await,
+        standing(engine, gateway).await,
         Err(GatewayError::Role { .. })
     ));
 
     let ack = push_policy(engine, gateway, &world.policy(1, &[&a, &b]))
         .await
         .unwrap();
-    assert_eq!(policy_ack(engine, gateway).await.unwrap(), ack);
+    assert_eq!(standing(engine, gateway).await.unwrap().ack, ack);
     for network in [&a, &b] {
         let channel = patient_pipe(&world, gateway, &network.name).await;
         assert_eq!(health(&channel).await.unwrap(), network.name);
@@ -117,7 +117,7 @@ async fn calls_reach_the_container_of_the_named_network_and_no_other() {
         .await
         .unwrap_err();
     assert!(error.to_string().contains("out of turn"), "{error}");
-    assert_eq!(policy_ack(engine, gateway).await.unwrap().generation, 2);
+    assert_eq!(standing(engine, gateway).await.unwrap().ack.generation, 2);
 
     // Nothing is published, and the gateway listens nowhere.
     for name in [gateway, &a.name, &b.name] {
@@ -256,7 +256,7 @@ async fn ensuring_twice_changes_nothing_and_a_changed_gateway_is_made_right() {
     let seen = engine.container(&planned.name).await.unwrap().unwrap();
     assert_eq!(seen.spec, planned.spec);
     assert_eq!(seen.networks[&network.name], network.gateway.to_string());
-    let ack = policy_ack(engine, &planned.name).await.unwrap();
+    let ack = standing(engine, &planned.name).await.unwrap().ack;
     assert_eq!(ack.generation, 1, "the policy outlives its container");
 }
 

@@ -338,7 +338,7 @@ fn the_process_has_no_rights_and_sees_no_foreign_address_families() {
 }
 
 #[test]
-fn the_images_own_user_volumes_healthcheck_and_labels_have_no_say() {
+fn g07_the_images_own_user_volumes_healthcheck_and_labels_have_no_say() {
     let project = TestProject::new("image");
     project.probe("a", "probe", &["serve"], "");
     project.write(

@@ -37,7 +37,7 @@ fn assert_says(message: &str, words: &[&str]) {
 }
 
 #[test]
-fn a_capability_that_exits_at_once_is_reported_with_its_exit_code_and_last_line() {
+fn f06_a_capability_that_exits_at_once_is_reported_with_its_exit_code_and_last_line() {
     let message = failing("exits", &["exit", "3", "cannot open the pod bay doors"]);
     assert_says(
         &message,

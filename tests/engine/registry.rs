@@ -19,16 +19,16 @@ type Content = BTreeMap<String, (&'static str, Vec<u8>)>;
 const MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
 
 /// A registry on loopback, which every engine takes without TLS.
-struct Registry {
-    address: String,
+pub(crate) struct Registry {
+    pub(crate) address: String,
     content: Arc<Mutex<Content>>,
-    /// The digest of `x:1`.
-    digest: String,
+    /// The digest of the first `x:1`.
+    pub(crate) digest: String,
 }
 
 impl Registry {
     /// With one image, `x:1`.
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let content = Arc::new(Mutex::new(Content::new()));
@@ -39,12 +39,29 @@ impl Registry {
                 thread::spawn(move || serve(&stream, &served));
             }
         });
+        let mut registry = Self {
+            address,
+            content,
+            digest: String::new(),
+        };
+        registry.put("/v2/", "application/json", b"{}".to_vec());
+        registry.digest = registry.push("1", &registry.address);
+        registry
+    }
+
+    fn put(&self, path: &str, kind: &'static str, body: Vec<u8>) {
+        let mut content = self.content.lock().unwrap();
+        content.insert(path.to_owned(), (kind, body));
+    }
+
+    /// Lets `x:TAG` be an image of that content from now on, and says its digest.
+    pub(crate) fn push(&self, tag: &str, text: &str) -> String {
         let mut layer = tar::Builder::new(Vec::new());
         let mut header = tar::Header::new_ustar();
-        header.set_size(address.len() as u64);
+        header.set_size(text.len() as u64);
         header.set_mode(0o644);
         layer
-            .append_data(&mut header, "where", address.as_bytes())
+            .append_data(&mut header, "where", text.as_bytes())
             .unwrap();
         let layer = layer.into_inner().unwrap();
         let config = json!({
@@ -68,23 +85,15 @@ impl Registry {
         });
         let manifest = serde_json::to_vec(&manifest).unwrap();
         let named = digest(&manifest);
-        {
-            let mut content = content.lock().unwrap();
-            content.insert("/v2/".to_owned(), ("application/json", b"{}".to_vec()));
-            for blob in [config, layer] {
-                let path = format!("/v2/x/blobs/{}", digest(&blob));
-                content.insert(path, ("application/octet-stream", blob));
-            }
-            for reference in ["1", named.as_str()] {
-                let path = format!("/v2/x/manifests/{reference}");
-                content.insert(path, (MANIFEST, manifest.clone()));
-            }
+        for blob in [config, layer] {
+            let path = format!("/v2/x/blobs/{}", digest(&blob));
+            self.put(&path, "application/octet-stream", blob);
         }
-        Self {
-            address,
-            content,
-            digest: named,
+        for reference in [tag, named.as_str()] {
+            let path = format!("/v2/x/manifests/{reference}");
+            self.put(&path, MANIFEST, manifest.clone());
         }
+        named
     }
 
     fn reference(&self, tag: &str) -> ImageReference {

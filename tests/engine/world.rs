@@ -133,9 +133,11 @@ impl World {
         PlannedGateway {
             network: self.network("gateway", 0),
             volume: name.clone(),
+            log_volume: None,
             name,
             spec,
             spec_hash: "v1:sha256:00".to_owned(),
+            range: "10.0.0.0/8".parse().unwrap(),
             policy: BTreeMap::new(),
         }
     }
@@ -155,10 +157,13 @@ impl World {
                             mode: NetworkMode::None,
                             hosts: Vec::new(),
                         },
+                        private: Vec::new(),
                     };
                     (network.name.clone(), rule)
                 })
                 .collect(),
+            refused: Vec::new(),
+            ranges: Vec::new(),
         }
     }
 }

@@ -168,7 +168,7 @@ impl Draft {
         Some(Agent {
             id: raw.id.clone()?,
             name: raw.name.clone()?,
-            origin: document.place("/id").origin,
+            origin: document.origin("/id"),
             routing: raw.routing.unwrap_or(Routing::Auto),
             own_model: raw.model.is_some(),
             idle_timeout_minutes: raw

@@ -3,6 +3,8 @@
 mod limits;
 mod tools;
 
+pub(super) use limits::cores;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -133,7 +135,9 @@ impl Check<'_> {
         }
         Some(Capability {
             id: raw.id?,
-            origin: self.document.place("/id").origin,
+            origin: self.document.origin("/id"),
+            image_at: self.document.span("/image"),
+            cpus_at: self.document.span("/resources/max_cpu_fraction"),
             class: class?,
             image: image?,
             tools: tools?,
@@ -151,10 +155,14 @@ impl Check<'_> {
     /// The default where nothing is written; `None` where what is written was refused, so that no rule builds on a
     /// default that the author did not choose.
     fn or<T>(&self, pointer: &str, value: Option<T>, default: T) -> Option<T> {
-        value.or_else(|| match self.document.at(pointer) {
-            Some(node) if !node.is_null() => None,
-            _ => Some(default),
-        })
+        // What is refused is a finding: without any there is nothing to look for.
+        if value.is_none() && !self.findings.is_empty() {
+            return match self.document.at(pointer) {
+                Some(node) if !node.is_null() => None,
+                _ => Some(default),
+            };
+        }
+        Some(value.unwrap_or(default))
     }
 
     fn image(&mut self, text: &str) -> Option<ImageReference> {

@@ -1,6 +1,6 @@
 //! Egress rules (N1–N6). A list with one wrong entry is no list: it never falls open (D19).
 
-mod host;
+pub mod host;
 
 use std::collections::BTreeMap;
 

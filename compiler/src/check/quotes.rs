@@ -1,32 +1,34 @@
 //! Suggestions as they can be pasted: over a quoted text comes a quoted one, and what YAML would read as something
 //! else is quoted.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::diag::Diagnostic;
 use crate::source::SourceSet;
 
 /// Gives suggestions the quotes that they need at their place.
 pub(super) fn keep(diagnostics: &mut [Diagnostic], sources: &SourceSet) {
-    if diagnostics.iter().all(|found| found.suggestion.is_none()) {
+    let wanted: HashSet<Utf8PathBuf> = diagnostics
+        .iter()
+        .filter(|found| found.suggestion.is_some())
+        .map(|found| found.place.origin.file.clone())
+        .collect();
+    if wanted.is_empty() {
         return;
     }
-    let texts: HashMap<&Utf8Path, &str> = sources
+    let lines: HashMap<&Utf8Path, Vec<&str>> = sources
         .files()
-        .map(|file| (file.path.as_path(), file.text.as_str()))
+        .filter(|file| wanted.contains(&file.path))
+        .map(|file| (file.path.as_path(), file.text.lines().collect()))
         .collect();
-    let mut lines: HashMap<&Utf8Path, Vec<&str>> = HashMap::new();
     for found in diagnostics {
         let origin = &found.place.origin;
-        let (Some(suggestion), Some((file, text))) = (
-            &found.suggestion,
-            texts.get_key_value(origin.file.as_path()),
-        ) else {
+        let (Some(suggestion), Some(lines)) = (&found.suggestion, lines.get(origin.file.as_path()))
+        else {
             continue;
         };
-        let lines = lines.entry(file).or_insert_with(|| text.lines().collect());
         let first = (origin.line as usize).checked_sub(1).and_then(|line| {
             lines
                 .get(line)?

@@ -1,5 +1,8 @@
 //! selu.toml: Raw → [`Settings`].
 
+mod limits;
+mod reach;
+
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
@@ -9,9 +12,9 @@ use toml::de::{DeTable, DeValue};
 use super::shape::{self, Unknown, nearest};
 use crate::diag::codes::{manifest, settings as codes};
 use crate::diag::levels::Level;
-use crate::diag::{self, Diagnostic, Place};
+use crate::diag::{self, Code, Diagnostic, Place};
 use crate::model::settings::RawSettings;
-use crate::model::{InstanceKey, Origin, Settings, is_id, schemas};
+use crate::model::{InstanceKey, Network, Origin, Settings, is_id, schemas};
 use crate::source::SourceFile;
 use crate::yaml::node::{Data, Entry, Map, Node, Span};
 use crate::yaml::scalar::{Kind, Scalar};
@@ -24,6 +27,8 @@ pub(super) struct Outcome {
     /// `[project] name`.
     pub(super) name: Option<String>,
     targets: Vec<Target>,
+    /// Permissions whose instance's rules are still to be looked at.
+    permissions: Vec<reach::Permission>,
 }
 
 /// An instance, or one of its tools, that a setting names.
@@ -31,6 +36,8 @@ struct Target {
     instance: InstanceKey,
     tool: Option<String>,
     place: Place,
+    /// What it is if there is no such instance or tool.
+    code: &'static Code,
 }
 
 /// Checks selu.toml by itself.
@@ -100,6 +107,7 @@ impl Check<'_> {
         if let Some(subnets) = engine.subnets {
             self.subnets(&subnets);
         }
+        self.resolvers(engine.resolvers.unwrap_or_default());
         for (key, policy) in raw.policy.unwrap_or_default() {
             let pointer = format!("/policy/{}", escape(&key));
             let place = self.document.key_place(&pointer);
@@ -118,6 +126,7 @@ impl Check<'_> {
                 instance: instance.clone(),
                 tool: Some(tool.to_owned()),
                 place: place.clone(),
+                code: &codes::NOT_AN_INSTANCE,
             });
             if let Some(policy) = policy {
                 let key = (instance, tool.to_owned());
@@ -138,6 +147,7 @@ impl Check<'_> {
                 instance: instance.clone(),
                 tool: None,
                 place,
+                code: &codes::NOT_AN_INSTANCE,
             });
             let Some(prepare) = build.and_then(|build| build.prepare) else {
                 continue;
@@ -156,6 +166,10 @@ impl Check<'_> {
                 self.outcome.settings.prepare.insert(instance, words);
             }
         }
+        for (key, reach) in raw.network.unwrap_or_default() {
+            self.private(&key, reach.and_then(|reach| reach.private));
+        }
+        self.limits(raw.limits.unwrap_or_default());
         if let Some(on_change) = raw.discovery.and_then(|discovery| discovery.on_change) {
             self.outcome.settings.on_change = on_change;
         }
@@ -252,6 +266,14 @@ impl Check<'_> {
     }
 }
 
+/// What is known of an instance.
+pub(super) struct Known<'a> {
+    /// Its tools.
+    pub(super) tools: Tools<'a>,
+    /// Its network rules; `None` because of an error.
+    pub(super) network: Option<&'a Network>,
+}
+
 /// What is known of an instance's tools.
 pub(super) enum Tools<'a> {
     /// Static: all of them.
@@ -261,12 +283,18 @@ pub(super) enum Tools<'a> {
 }
 
 impl Outcome {
+    /// Whether any setting names an instance.
+    pub(super) fn has_targets(&self) -> bool {
+        !self.targets.is_empty()
+    }
+
     /// Says which settings name nothing that exists.
     pub(super) fn targets(
-        &self,
-        instances: &HashMap<InstanceKey, Tools<'_>>,
+        &mut self,
+        instances: &HashMap<InstanceKey, Known<'_>>,
         findings: &mut Vec<Diagnostic>,
     ) {
+        self.permit(instances, findings);
         // A suggestion looks at every name there is; many of them would take long and help nobody.
         const SUGGESTIONS: usize = 20;
         let mut suggestions = 0;
@@ -274,6 +302,7 @@ impl Outcome {
             instance,
             tool,
             place,
+            code,
         } in &self.targets
         {
             let known = |wanted: bool| {
@@ -282,7 +311,8 @@ impl Outcome {
                     .filter(move |_| wanted)
                     .map(InstanceKey::as_str)
             };
-            let (message, near) = match (instances.get(instance), tool) {
+            let tools = instances.get(instance).map(|known| &known.tools);
+            let (message, near) = match (tools, tool) {
                 (None, _) => (
                     format!("there is no instance `{instance}`"),
                     nearest(instance.as_str(), known(suggestions < SUGGESTIONS)),
@@ -293,7 +323,7 @@ impl Outcome {
                 ),
                 _ => continue,
             };
-            let finding = Diagnostic::new(&codes::NOT_AN_INSTANCE, place.clone(), message);
+            let finding = Diagnostic::new(code, place.clone(), message);
             suggestions += 1;
             findings.push(match near {
                 Some(near) => finding.help(format!("did you mean `{near}`?")),

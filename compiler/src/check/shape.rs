@@ -71,10 +71,13 @@ struct Walk<'a> {
 impl Walk<'_> {
     /// The value as far as it fits; `None` where it does not, which is then a finding.
     fn value(&mut self, node: &Node, schema: &Schema, outer: Option<&Outer<'_>>) -> Option<Value> {
-        if let Some(words) = field::words(schema) {
+        let kind = schema.get("type").and_then(Schema::as_str);
+        if matches!(kind, None | Some("string"))
+            && let Some(words) = field::words(schema)
+        {
             return self.word(node, &words);
         }
-        match schema.get("type").and_then(Schema::as_str) {
+        match kind {
             Some("string") => self.string(node, schema),
             Some("boolean") => self.boolean(node),
             Some("integer") => self.integer(node, schema),
@@ -101,7 +104,7 @@ impl Walk<'_> {
             .map(|names| names.iter().filter_map(Schema::as_str).collect())
             .unwrap_or_default();
         let here = Outer { properties };
-        let mut filled = Mapping::new();
+        let mut filled = Mapping::with_capacity(map.entries().len());
         for entry in map.entries() {
             let length = self.push(&entry.key);
             match properties.get(&entry.key) {
@@ -255,6 +258,12 @@ impl Walk<'_> {
     }
 
     fn word(&mut self, node: &Node, words: &[&str]) -> Option<Value> {
+        if let Data::Scalar(scalar) = &node.data
+            && scalar.kind == Kind::String
+            && words.contains(&scalar.text.as_str())
+        {
+            return Some(Value::String(scalar.text.clone()));
+        }
         let allowed = field::listed(words);
         let scalar = match &node.data {
             Data::Scalar(scalar) if scalar.kind == Kind::Null && scalar.text.is_empty() => {
@@ -267,9 +276,6 @@ impl Walk<'_> {
                 return None;
             }
         };
-        if scalar.kind == Kind::String && words.contains(&scalar.text.as_str()) {
-            return Some(Value::String(scalar.text.clone()));
-        }
         let mut finding = Diagnostic::new(
             &manifest::NOT_ONE_OF,
             self.here(),

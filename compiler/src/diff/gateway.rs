@@ -1,9 +1,9 @@
 //! The gateway.
 
 use super::instance::{action, attachment, network_reasons, spec_reasons};
-use super::{Action, Change, Reason, Subject};
+use super::{Action, Cause, Change, Reason, Subject};
 use crate::observed::Observed;
-use crate::plan::{Plan, PlannedGateway};
+use crate::plan::{Plan, PlannedGateway, label};
 
 pub(super) fn change(plan: &Plan, observed: &Observed) -> Option<Change> {
     let planned = plan.gateway.as_ref()?;
@@ -17,17 +17,30 @@ pub(super) fn change(plan: &Plan, observed: &Observed) -> Option<Change> {
     };
     let mut reasons = spec_reasons(&planned.spec, &planned.spec_hash, container);
     reasons.extend(
-        network_reasons(&planned.network, &planned.name, &planned.name, observed)
-            .into_iter()
-            // Short-lived helpers of ours may stand in the gateway's own network.
-            .filter(|reason| {
-                reason.path != "network.attached"
-                    || reason
-                        .old
-                        .as_ref()
-                        .is_none_or(|name| !observed.containers.contains_key(name))
-            }),
+        network_reasons(
+            &planned.network,
+            &[(label::ROLE, "gateway")],
+            &planned.name,
+            &planned.name,
+            observed,
+        )
+        .into_iter()
+        // Short-lived helpers of ours may stand in the gateway's own network.
+        .filter(|reason| {
+            reason.path != "network.attached"
+                || reason
+                    .old
+                    .as_ref()
+                    .is_none_or(|name| !observed.containers.contains_key(name))
+        }),
     );
+    if reasons.iter().any(|reason| reason.cause == Cause::Intent) {
+        // A gateway that begins to carry moves to a network that leads outside, and back.
+        let moved = |path: &str| matches!(path, "network.outside" | "network.closed");
+        for reason in reasons.iter_mut().filter(|reason| moved(&reason.path)) {
+            reason.cause = Cause::Intent;
+        }
+    }
     reasons.extend(own_attachment(planned, container).map(Reason::forcing));
     reasons.extend(attachments(plan, container, observed));
     Some(Change {

@@ -166,8 +166,12 @@ fn reasons(
     observed: &Observed,
 ) -> Vec<Reason> {
     let mut reasons = spec_reasons(&planned.spec, &planned.spec_hash, container);
+    let labels = [label::INSTANCE, label::GENERATION, label::ROLE]
+        .into_iter()
+        .filter_map(|name| Some((name, planned.spec.labels.get(name)?.as_str())));
     reasons.extend(network_reasons(
         &planned.network,
+        &labels.collect::<Vec<_>>(),
         &planned.name,
         &names::gateway(project),
         observed,
@@ -229,6 +233,7 @@ pub(super) fn spec_reasons(
 /// A network must be there, closed, and without a stranger in it.
 pub(super) fn network_reasons(
     planned: &PlannedNetwork,
+    labels: &[(&str, &str)],
     container: &str,
     gateway: &str,
     observed: &Observed,
@@ -242,7 +247,31 @@ pub(super) fn network_reasons(
     if subnet.as_deref() != Some(&wanted) {
         reasons.push(Reason::drift("network.subnet", subnet.as_deref(), Some(&wanted)).forcing());
     }
-    if !network.closed {
+    if subnet.as_ref() == Some(&wanted) {
+        let bridge = network.bridge.map(|address| address.to_string());
+        let range = network.range.map(|range| range.to_string());
+        let dynamic = planned.dynamic_range();
+        for (path, old, new) in [
+            ("network.bridge", bridge, planned.bridge.to_string()),
+            ("network.range", range, dynamic.to_string()),
+        ] {
+            if old.as_ref() != Some(&new) {
+                reasons.push(Reason::drift(path, old.as_deref(), Some(&new)).forcing());
+            }
+        }
+    }
+    for &(name, new) in labels {
+        let old = network.labels.get(name).map(String::as_str);
+        if old != Some(new) {
+            let path = format!("network.labels.{name}");
+            reasons.push(Reason::drift(path, old, Some(new)).forcing());
+        }
+    }
+    if planned.outside && !network.outside {
+        let old = if network.closed { "none" } else { "other" };
+        reasons.push(Reason::drift("network.outside", Some(old), Some("only")).forcing());
+    }
+    if !planned.outside && !network.closed {
         reasons.push(Reason::drift("network.closed", Some("false"), Some("true")).forcing());
     }
     for stranger in &network.attached {

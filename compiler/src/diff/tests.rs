@@ -4,6 +4,8 @@
 use crate::diff::{self, Action, Subject};
 use crate::model::{Capability, Credential, CredentialScope, Filesystem, NetworkMode, SharingMode};
 use crate::observed::{ContainerState, ObservedContainer};
+use crate::plan::hash::sha256;
+use crate::plan::spec::{PARENT_SECCOMP_PROFILE, seccomp_hash};
 use crate::plan::{ImageKind, label};
 use crate::resolve::testing::{DIGEST, OTHER_DIGEST, World, key_of};
 
@@ -196,17 +198,76 @@ fn intent_in_rules_that_no_container_setting_shows_names_its_path() {
 }
 
 #[test]
-fn wider_rules_move_to_a_larger_network() {
-    assert_eq!(
-        after(|world| {
-            let api = world.capability("weather/api");
-            api.network.mode = NetworkMode::Allowlist;
-            api.network.hosts = vec!["a.example:443".to_owned()];
-        }),
+fn rules_that_open_something_move_to_a_larger_network_and_give_the_gateway_what_it_carries_with() {
+    let said = after(|world| {
+        let api = world.capability("weather/api");
+        api.network.mode = NetworkMode::Allowlist;
+        api.network.hosts = vec!["a.example:443".to_owned()];
+    });
+    let (closed, open) = (seccomp_hash(), sha256(PARENT_SECCOMP_PROFILE.as_bytes()));
+    let gateway = format!(
+        "replace gateway\n  \
+         intent! spec.user: 65532:65532 -> 0:0\n  \
+         intent! spec.cap_add: - -> NET_ADMIN SETGID SETUID\n  \
+         intent! spec.seccomp: {closed} -> {open}\n  \
+         intent! spec.nano_cpus: 500000000 -> 2000000000\n  \
+         intent! spec.tmpfs./run: - -> rw,noexec,nosuid,nodev,size=65536,mode=0755\n  \
+         intent! spec.volumes./egress: - -> selu_p_egress\n  \
+         intent! spec.sysctls.net.ipv4.ip_unprivileged_port_start: - -> 0\n  \
+         intent! network.outside: none -> only\n"
+    );
+    let proxy = "http://gateway.selu.internal:3128";
+    let weather = format!(
         "replace weather/api\n  \
+         intent! spec.env.HTTPS_PROXY: - -> {proxy}\n  \
+         intent! spec.env.HTTP_PROXY: - -> {proxy}\n  \
+         intent! spec.env.NO_PROXY: - -> localhost,127.0.0.1,::1\n  \
+         intent! spec.env.http_proxy: - -> {proxy}\n  \
+         intent! spec.env.https_proxy: - -> {proxy}\n  \
+         intent! spec.env.no_proxy: - -> localhost,127.0.0.1,::1\n  \
          intent! rules.network.hosts: - -> a.example:443\n  \
          intent! rules.network.mode: none -> allowlist\n  \
          intent! network.size: /28 -> /27\n"
+    );
+    assert_eq!(said, gateway + &weather);
+}
+
+#[test]
+fn the_last_rule_that_opened_something_takes_the_gateways_privilege_along() {
+    let mut world = World::new();
+    world.capability("weather/api").network.mode = NetworkMode::Any;
+    world.apply();
+    assert!(world.plan().gateway.unwrap().carries());
+    world.capability("weather/api").network.mode = NetworkMode::None;
+    let said = world.says();
+    assert!(
+        said.contains("intent! spec.user: 0:0 -> 65532:65532\n"),
+        "{said}"
+    );
+    assert!(
+        said.contains("intent! network.closed: false -> true\n"),
+        "{said}"
+    );
+    world.apply();
+    assert_eq!(world.says(), "");
+    assert!(!world.plan().gateway.unwrap().carries());
+}
+
+#[test]
+fn a_permission_for_private_addresses_replaces_and_names_itself() {
+    let said = after(|world| {
+        world.capability("weather/api").network.mode = NetworkMode::Any;
+        world.apply();
+        let private = vec!["db.corp.example:5432".to_owned()];
+        let settings = &mut world.project.settings;
+        settings.private.insert(key_of("weather/api"), private);
+        let policy = world.plan().gateway.unwrap().policy;
+        let rules: Vec<_> = policy.into_values().map(|rule| rule.private).collect();
+        assert_eq!(rules, [["db.corp.example:5432"]]);
+    });
+    assert_eq!(
+        said,
+        "replace weather/api\n  intent! rules.private: - -> db.corp.example:5432\n"
     );
 }
 
@@ -354,7 +415,7 @@ fn a_dead_container_is_replaced() {
 }
 
 #[test]
-fn a_hash_of_another_version_alone_changes_nothing() {
+fn g09_a_hash_of_another_version_alone_changes_nothing() {
     let relabel = |container: &mut ObservedContainer, hash: &str| {
         container
             .spec
@@ -444,7 +505,7 @@ fn a_gateway_made_for_another_policy_protocol_is_replaced_by_intent() {
     });
     assert_eq!(
         says,
-        "replace gateway\n  intent! spec.image: selu.local/p/gateway:0 -> selu.local/p/gateway:1\n"
+        "replace gateway\n  intent! spec.image: selu.local/p/gateway:0 -> selu.local/p/gateway:2\n"
     );
 }
 

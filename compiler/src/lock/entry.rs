@@ -71,7 +71,10 @@ pub(super) fn from_plan(planned: &PlannedInstance) -> LockedInstance {
         cache,
         sharing,
         limits,
+        limit_overrides: _,
         network_rules,
+        // What selu.toml permits stands beside the lock, in the same commit.
+        private: _,
         credentials,
         prompts,
         discovery_tool,

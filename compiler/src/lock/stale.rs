@@ -84,7 +84,7 @@ impl Stale {
             origin,
             path: path.to_owned(),
         };
-        Diagnostic::new(&codes::STALE, place, self.to_string()).help(codes::STALE.cure)
+        Diagnostic::new(&codes::STALE, place, self.to_string())
     }
 }
 

@@ -67,6 +67,8 @@ pub(super) fn static_instance() -> PlannedInstance {
             cpu_seconds: 30,
             pids: 64,
         },
+        private: Vec::new(),
+        limit_overrides: BTreeMap::new(),
         network_rules: Network {
             mode: NetworkMode::Allowlist,
             hosts: vec!["*.example.com:443".to_owned(), "api.example.org".to_owned()],

@@ -21,8 +21,14 @@ impl Json {
 }
 
 impl From<&Value> for Json {
+    #[expect(
+        clippy::expect_used,
+        reason = "keys are texts and a String takes whatever is written to it"
+    )]
     fn from(value: &Value) -> Self {
-        Self(value.to_string().into())
+        // Not `to_string`, which goes through a formatter and takes twice the time.
+        let text = serde_json::to_string(value).expect("a value can be written");
+        Self(text.into())
     }
 }
 

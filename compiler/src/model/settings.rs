@@ -20,6 +20,10 @@ pub struct RawSettings {
     pub policy: Option<BTreeMap<String, Option<Policy>>>,
     /// `"agent/capability"` → how its image is built.
     pub build: Option<BTreeMap<String, Option<RawBuild>>>,
+    /// `"agent/capability"` → what its network rules may reach beyond the public internet.
+    pub network: Option<BTreeMap<String, Option<RawReach>>>,
+    /// `"agent/capability"` → limits in place of the manifest's.
+    pub limits: Option<BTreeMap<String, Option<RawLimits>>>,
     /// Discovered tools.
     pub discovery: Option<RawDiscovery>,
     /// A code such as `SELU0111`, or its name, → what its findings are. Errors cannot be lowered.
@@ -41,6 +45,15 @@ pub struct RawEngine {
     pub host: Option<String>,
     /// The private IPv4 range that the networks of containers are cut from, such as `10.213.0.0/16`.
     pub subnets: Option<String>,
+    /// IPv4 addresses of the resolvers that the gateway asks, instead of the engine's own.
+    pub resolvers: Option<Vec<Option<String>>>,
+}
+
+/// What an instance's network rules may reach beyond the public internet.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+pub struct RawReach {
+    /// Entries as in the manifest's `network.hosts`, such as `db.corp.example:5432`: they may lead to private addresses.
+    pub private: Option<Vec<Option<String>>>,
 }
 
 /// How an image is built.
@@ -48,6 +61,23 @@ pub struct RawEngine {
 pub struct RawBuild {
     /// A command that runs first, with its words.
     pub prepare: Option<Vec<Option<String>>>,
+}
+
+/// Limits of one instance. What is not written here is as the manifest has it.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+pub struct RawLimits {
+    /// Memory in MiB; swap is not extra.
+    #[schemars(range(min = 6, max = 16_777_216))]
+    pub max_memory_mb: Option<u64>,
+    /// Cores, such as 0.5.
+    #[schemars(range(min = 0.01, max = 10_000.0))]
+    pub max_cpu_fraction: Option<f64>,
+    /// CPU time that one tool call may use, in seconds.
+    #[schemars(range(min = 1, max = 31_536_000))]
+    pub max_cpu_seconds: Option<u64>,
+    /// Processes and threads.
+    #[schemars(range(min = 1, max = 4_194_304))]
+    pub pids_limit: Option<u64>,
 }
 
 /// Discovered tools.

@@ -21,6 +21,9 @@ pub struct RunRules {
     pub cpu_seconds: u64,
     /// Egress rules.
     pub network: Network,
+    /// Entries that may lead to private addresses. Absent where there is none, as it was before there were any.
+    #[serde(default)]
+    pub private: Vec<String>,
     /// What is writable.
     pub filesystem: Filesystem,
     /// Whether `/cache` is kept.
@@ -33,7 +36,7 @@ pub struct RunRules {
 
 impl RunRules {
     /// The rules of a capability.
-    pub fn of(capability: &Capability) -> Self {
+    pub fn of(capability: &Capability, private: &[String]) -> Self {
         let Limits {
             memory_mb: _,
             nano_cpus: _,
@@ -43,6 +46,7 @@ impl RunRules {
         Self {
             cpu_seconds: *cpu_seconds,
             network: capability.network.clone(),
+            private: private.to_vec(),
             filesystem: capability.filesystem,
             cache: capability.cache,
             sharing: capability.sharing.clone(),
@@ -70,6 +74,7 @@ impl RunRules {
         let Self {
             cpu_seconds,
             network: Network { mode, hosts },
+            private,
             filesystem,
             cache,
             sharing:
@@ -80,7 +85,7 @@ impl RunRules {
                 },
             credentials,
         } = self;
-        json!({
+        let mut value = json!({
             "cpu_seconds": cpu_seconds,
             "network": {"mode": mode, "hosts": set(hosts)},
             "filesystem": filesystem,
@@ -91,7 +96,16 @@ impl RunRules {
                 "idle_timeout_seconds": idle_timeout_seconds,
             },
             "credentials": credentials,
-        })
+        });
+        if !private.is_empty() {
+            value["private"] = json!(set(private));
+        }
+        value
+    }
+
+    /// Reads [`RunRules::to_label`] back; `None` for anything else.
+    pub fn from_label(text: &str) -> Option<Self> {
+        serde_json::from_str(text).ok()
     }
 }
 

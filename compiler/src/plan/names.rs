@@ -36,6 +36,11 @@ pub fn gateway(project: &str) -> String {
     format!("selu_{project}_gateway")
 }
 
+/// The name of the volume that keeps what the gateway carried.
+pub fn egress(project: &str) -> String {
+    format!("selu_{project}_egress")
+}
+
 /// The name of a volume (X3). A workspace belongs to a session, a cache to a user: what a volume does not depend on is
 /// the empty string, which neither a user nor a session can be.
 pub fn volume(

@@ -273,13 +273,13 @@ impl SavedPlan {
         }
         for (key, instance) in &self.plan.instances {
             let chosen = self.targets.as_ref().is_none_or(|set| set.contains(key));
-            if let (true, false, Some(reference)) =
-                (chosen, instance.image.pull, &instance.image.reference)
-                && !observed
-                    .images
-                    .get(reference)
-                    .is_some_and(|image| image.id.is_some())
-            {
+            let here = |reference: &String| {
+                let image = observed.images.get(reference);
+                image.is_some_and(|image| image.id.is_some())
+            };
+            let needed = instance.image.reference.as_ref();
+            let needed = needed.filter(|_| chosen && !instance.image.pull);
+            if let Some(reference) = needed.filter(|reference| !here(reference)) {
                 moved.push(Moved::ImageGone {
                     instance: key.clone(),
                     reference: reference.clone(),
@@ -360,18 +360,22 @@ impl SavedSettings {
 impl Basis {
     /// What a plan is made from. Holds and other short-lived containers are somebody's work at this moment and no basis.
     pub fn of(lock: Option<&Lock>, observed: &Observed) -> Self {
+        let for_a_while = |labels: &BTreeMap<String, String>| {
+            let role = labels.get(label::ROLE).map(String::as_str);
+            matches!(role, Some("hold" | "discovery" | "helper"))
+        };
         let passing = |name: &String| {
-            observed.containers.get(name).is_some_and(|container| {
-                let role = container.spec.labels.get(label::ROLE).map(String::as_str);
-                matches!(role, Some("hold" | "discovery" | "helper"))
-            })
+            let container = observed.containers.get(name);
+            container.is_some_and(|container| for_a_while(&container.spec.labels))
         };
         let containers = observed
             .containers
             .iter()
             .filter(|(name, _)| !passing(name))
             .map(|(name, container)| (name.clone(), container_fact(container)));
-        let networks = observed.networks.iter().map(|(name, network)| {
+        let networks = observed.networks.iter();
+        let networks = networks.filter(|(_, network)| !for_a_while(&network.labels));
+        let networks = networks.map(|(name, network)| {
             let mut network = network.clone();
             network.attached.retain(|name| !passing(name));
             network.attached.sort();
@@ -380,6 +384,7 @@ impl Basis {
         let volumes = observed
             .volumes
             .iter()
+            .filter(|(_, volume)| !for_a_while(&volume.labels))
             .map(|(name, volume)| (name.clone(), volume_fact(name, volume)));
         Self {
             lock: lock.map(entries),
@@ -483,21 +488,24 @@ fn network_fact(network: &ObservedNetwork) -> Fact {
     let ObservedNetwork {
         id,
         subnet,
+        bridge,
+        range,
         closed,
+        outside,
         labels,
         attached,
     } = network;
     Fact {
         id: id.clone(),
-        hash: hash_of(&(subnet, closed, labels, attached)),
+        hash: hash_of(&(subnet, bridge, range, closed, outside, labels, attached)),
     }
 }
 
 fn volume_fact(name: &str, volume: &ObservedVolume) -> Fact {
-    let ObservedVolume { labels } = volume;
+    let ObservedVolume { labels, violations } = volume;
     Fact {
         id: name.to_owned(),
-        hash: hash_of(&labels),
+        hash: hash_of(&(labels, violations)),
     }
 }
 

@@ -2,17 +2,22 @@
 
 use std::collections::BTreeMap;
 
+use std::net::Ipv4Addr;
+use std::sync::LazyLock;
+
 use super::{ContainerSpec, PlannedVolume, SECCOMP_PROFILE, hash, label, names};
 use crate::model::{Capability, Filesystem, InstanceKey, SharingMode};
 use crate::observed::ImageFacts;
 
 /// Version of the protocol between `selu` and its gateway's policy file; the tag of the gateway's image.
-pub const POLICY_PROTOCOL: u32 = 1;
+pub const POLICY_PROTOCOL: u32 = 2;
 
 /// Whoever a capability's image says it is (W6).
 const CAPABILITY_USER: &str = "1000:1000";
 /// The gateway and the hold: no user of any image, and not the capabilities' one either.
 const GATEWAY_USER: &str = "65532:65532";
+/// Process 1 of a gateway that carries egress (S7).
+const PARENT_USER: &str = "0:0";
 
 const MIB: u64 = 1 << 20;
 
@@ -25,10 +30,41 @@ const IMAGE_VOLUME_OPTIONS: &str = "ro,noexec,nosuid,nodev,size=65536,mode=0555"
 const WORKSPACE: &str = "/workspace";
 const CACHE: &str = "/cache";
 const POLICY: &str = "/policy";
+const EGRESS: &str = "/egress";
+/// Where the gateway's parent has its control socket.
+const CONTROL: &str = "/run";
+const CONTROL_OPTIONS: &str = "rw,noexec,nosuid,nodev,size=65536,mode=0755";
+
+/// What residents are told to send HTTP through, where anything may leave. It resolves in every container's network.
+pub const PROXY: &str = "http://gateway.selu.internal:3128";
+const NO_PROXY: &str = "localhost,127.0.0.1,::1";
 
 /// `sha256:…` of the profile that every container runs under.
 pub fn seccomp_hash() -> String {
     hash::sha256(SECCOMP_PROFILE.as_bytes())
+}
+
+/// The profile of a gateway that carries egress: the common one, and the packet filter's netlink protocol besides.
+pub static PARENT_SECCOMP_PROFILE: LazyLock<String> = LazyLock::new(|| {
+    const BEGIN: &str = "\"syscalls\": [";
+    let rule = r#"
+    {
+      "comment": "AF_NETLINK, NETLINK_NETFILTER: the gateway's packet filter",
+      "names": ["socket"],
+      "args": [
+        {"index": 0, "value": 16, "op": "SCMP_CMP_EQ"},
+        {"index": 2, "value": 12, "op": "SCMP_CMP_EQ"}
+      ],
+      "action": "SCMP_ACT_ALLOW"
+    },"#;
+    SECCOMP_PROFILE.replacen(BEGIN, &format!("{BEGIN}{rule}"), 1)
+});
+
+/// A profile of ours by its hash.
+pub fn seccomp_profile(hash: &str) -> Option<&'static str> {
+    [SECCOMP_PROFILE, PARENT_SECCOMP_PROFILE.as_str()]
+        .into_iter()
+        .find(|profile| hash::sha256(profile.as_bytes()) == hash)
 }
 
 /// The local tag of the gateway's image.
@@ -74,6 +110,15 @@ pub(crate) fn resident(
             names::RESIDENT_SESSION.to_owned(),
         ),
     };
+    if capability.network.opens() {
+        for name in ["HTTP_PROXY", "HTTPS_PROXY"] {
+            env.insert(name.to_owned(), PROXY.to_owned());
+            env.insert(name.to_lowercase(), PROXY.to_owned());
+        }
+        for name in ["NO_PROXY", "no_proxy"] {
+            env.insert(name.to_owned(), NO_PROXY.to_owned());
+        }
+    }
     let volumes: BTreeMap<String, String> = volumes
         .iter()
         .map(|(path, volume)| (path.clone(), volume.name.clone()))
@@ -139,9 +184,9 @@ pub(crate) fn resident_labels(
     labels
 }
 
-/// The settings of the gateway, labels included. Mode `none` needs no privilege, so it has none.
-pub(crate) fn gateway(project: &str) -> (ContainerSpec, String) {
-    let mut spec = ContainerSpec {
+/// The settings of a gateway that carries nothing, labels included. Mode `none` needs no privilege, so it has none.
+pub(crate) fn closed_gateway(project: &str) -> (ContainerSpec, String) {
+    let spec = ContainerSpec {
         image: gateway_image(project),
         // The image's entry point is the executable.
         command: Some(["gateway", "run"].map(str::to_owned).to_vec()),
@@ -150,12 +195,48 @@ pub(crate) fn gateway(project: &str) -> (ContainerSpec, String) {
         memory_swap_bytes: 64 * MIB,
         nano_cpus: 500_000_000,
         pids: 256,
-        // Two descriptors for each carried connection.
         nofile: 16_384,
         volumes: BTreeMap::from([(POLICY.to_owned(), names::gateway(project))]),
         sysctls: gateway_sysctls(),
         ..hardened()
     };
+    gateway_labelled(project, spec)
+}
+
+/// The settings of a gateway that carries what leaves, on an engine of so many cores. Its first process sets routes and
+/// the packet filter, starts the worker as another user, and has no right beyond that (S7).
+pub(crate) fn open_gateway(
+    project: &str,
+    cores: u64,
+    resolvers: &[Ipv4Addr],
+) -> (ContainerSpec, String) {
+    let (closed, _) = closed_gateway(project);
+    let mut sysctls = closed.sysctls;
+    // The worker has no right to bind port 53, so every port is free to bind in this namespace, which holds nobody else.
+    sysctls.insert(
+        "net.ipv4.ip_unprivileged_port_start".to_owned(),
+        "0".to_owned(),
+    );
+    let mut volumes = closed.volumes;
+    volumes.insert(EGRESS.to_owned(), names::egress(project));
+    let spec = ContainerSpec {
+        user: PARENT_USER.to_owned(),
+        cap_add: ["NET_ADMIN", "SETGID", "SETUID"]
+            .map(str::to_owned)
+            .to_vec(),
+        seccomp: hash::sha256(PARENT_SECCOMP_PROFILE.as_bytes()),
+        nano_cpus: cores.clamp(1, 2) * 1_000_000_000,
+        tmpfs: BTreeMap::from([(CONTROL.to_owned(), CONTROL_OPTIONS.to_owned())]),
+        volumes,
+        sysctls,
+        dns: resolvers.to_vec(),
+        ..closed
+    };
+    gateway_labelled(project, spec)
+}
+
+fn gateway_labelled(project: &str, mut spec: ContainerSpec) -> (ContainerSpec, String) {
+    spec.labels = BTreeMap::new();
     let spec_hash = hash::spec_hash(&spec, None);
     spec.labels = own_labels(project, "gateway");
     spec.labels

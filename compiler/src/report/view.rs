@@ -261,14 +261,27 @@ fn facts(instance: &PlannedInstance) -> Vec<FactView> {
         cpu_seconds,
         pids,
     } = &instance.limits;
+    let mut limits = vec![format!(
+        "{memory_mb} MiB memory, {} CPU, {cpu_seconds} s CPU a call, {pids} processes",
+        cores(*nano_cpus)
+    )];
+    let overridden = instance.limit_overrides.iter().map(|(limit, origin)| {
+        let limit = match limit.as_str() {
+            "memory_mb" => "memory",
+            "nano_cpus" => "CPU",
+            "cpu_seconds" => "CPU time",
+            "pids" => "processes",
+            other => other,
+        };
+        let place = format!("{}:{}", escape(origin.file.as_str()), origin.line);
+        format!("{} as set in {place}", escape(limit))
+    });
+    limits.extend(overridden);
+    fact("limits", limits);
     fact(
-        "limits",
-        vec![format!(
-            "{memory_mb} MiB memory, {} CPU, {cpu_seconds} s CPU a call, {pids} processes",
-            cores(*nano_cpus)
-        )],
+        "network",
+        network(&instance.network_rules, &instance.private),
     );
-    fact("network", network(&instance.network_rules));
     let mut writable = match instance.filesystem {
         Filesystem::None => "nothing is writable".to_owned(),
         Filesystem::Temp => "/tmp, 64 MiB, emptied at restart".to_owned(),
@@ -338,8 +351,8 @@ fn image(image: &PlannedImage) -> Vec<String> {
     lines
 }
 
-fn network(rules: &Network) -> Vec<String> {
-    match rules.mode {
+fn network(rules: &Network, private: &[String]) -> Vec<String> {
+    let mut lines = match rules.mode {
         NetworkMode::None => vec!["none: nothing outside is reachable".to_owned()],
         NetworkMode::Any => vec![
             "any: every public name on any TCP port; no bare address, no private one, no UDP"
@@ -355,7 +368,12 @@ fn network(rules: &Network) -> Vec<String> {
             );
             lines
         }
+    };
+    if !private.is_empty() {
+        lines.push("private addresses, too, by selu.toml, for:".to_owned());
+        lines.extend(private.iter().map(|host| format!("  {}", escape(host))));
     }
+    lines
 }
 
 /// What an entry means beyond its words (N2, N4).

@@ -272,7 +272,10 @@ impl<'a> Pinning<'a, '_> {
     }
 
     fn find(&mut self, code: &'static Code, message: String) {
-        let place = super::place(&self.capability.origin, "image");
+        let Capability {
+            origin, image_at, ..
+        } = self.capability;
+        let place = super::place_at(origin, *image_at, "image");
         self.findings.push(Diagnostic::new(code, place, message));
     }
 }

@@ -1,6 +1,7 @@
 //! Residents and the gateway: generations, names, networks, settings.
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 
 use ipnet::Ipv4Net;
 
@@ -32,6 +33,7 @@ pub(super) fn place_all(
         project: project_name,
         observed,
         subnets: Subnets::new(project.settings.subnets, in_use(observed)),
+        resolvers: &project.settings.resolvers,
         findings,
     };
     for (key, _, capability) in project.instances() {
@@ -44,7 +46,7 @@ pub(super) fn place_all(
         let facts = content.get(&key).copied().flatten();
         let volumes = spec::resident_volumes(project_name, &key, capability);
         placing.check_volumes(&key, &capability.origin, &volumes);
-        let rules = RunRules::of(capability);
+        let rules = RunRules::of(capability, &instance.private);
         let mut spec = spec::resident(&reference, facts, capability, &volumes);
         let spec_hash = spec_hash(&spec, Some(&rules));
         spec.labels = spec::resident_labels(project_name, &key, 0, &spec_hash, &rules, facts);
@@ -71,6 +73,7 @@ pub(super) fn place_all(
                 subnet: resident.network.subnet,
                 capability: resident.network.capability,
                 rules: instance.network_rules.clone(),
+                private: instance.private.clone(),
             };
             Some((resident.network.name.clone(), rule))
         })
@@ -93,6 +96,7 @@ struct Placing<'a> {
     project: &'a str,
     observed: &'a Observed,
     subnets: Subnets,
+    resolvers: &'a [Ipv4Addr],
     findings: &'a mut Vec<Diagnostic>,
 }
 
@@ -152,13 +156,27 @@ impl Placing<'_> {
             Some(subnet) => subnet,
             None => self.subnet(CLOSED_PREFIX, &name, origin, "the gateway")?,
         };
-        let (spec, spec_hash) = spec::gateway(self.project);
+        // Where no rule opens anything there is nothing to carry, and no privilege to carry it with.
+        let carries = policy.values().any(GatewayRule::is_open);
+        let (spec, spec_hash) = match carries {
+            true => spec::open_gateway(self.project, self.observed.engine.cpus, self.resolvers),
+            false => spec::closed_gateway(self.project),
+        };
+        let log_volume = carries.then(|| names::egress(self.project));
+        if let Some(log) = &log_volume {
+            self.check_name(log, origin, "the name of the gateway's log");
+        }
         Some(PlannedGateway {
-            network: PlannedNetwork::new(name.clone(), subnet),
+            network: PlannedNetwork {
+                outside: carries,
+                ..PlannedNetwork::new(name.clone(), subnet)
+            },
             volume: name.clone(),
+            log_volume,
             name,
             spec,
             spec_hash,
+            range: self.subnets.range(),
             policy,
         })
     }
@@ -192,6 +210,14 @@ impl Placing<'_> {
             let Some(volume) = self.observed.volumes.get(name) else {
                 continue;
             };
+            for violation in &volume.violations {
+                let message = format!(
+                    "{key}: the volume `{name}` for {path} is not the plain one that was made: {violation}"
+                );
+                let place = super::place(origin, "filesystem");
+                self.findings
+                    .push(Diagnostic::new(&code::NAME_TAKEN, place, message));
+            }
             // X3: labels are checked before a volume is mounted.
             let owner = volume.labels.get(label::INSTANCE).map(String::as_str);
             let role = volume.labels.get(label::ROLE).map(String::as_str);

@@ -51,11 +51,8 @@ pub(super) struct Subnets {
 
 impl Subnets {
     pub(super) fn new(range: Option<Ipv4Net>, used: Vec<Ipv4Net>) -> Self {
-        let (address, prefix) = DEFAULT_RANGE;
         Self {
-            range: range
-                .unwrap_or_else(|| Ipv4Net::new_assert(address, prefix))
-                .trunc(),
+            range: range.unwrap_or_else(super::default_range).trunc(),
             used,
         }
     }

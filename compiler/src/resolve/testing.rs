@@ -18,6 +18,7 @@ use crate::observed::{
 };
 use crate::plan::{ContainerSpec, ImageKind, Plan, PlannedNetwork, label};
 use crate::resolve::{Resolved, resolve};
+use crate::yaml::node::Span;
 
 /// The digest of every image that a registry has here.
 pub(crate) const DIGEST: &str =
@@ -233,9 +234,13 @@ impl World {
                     (label::INSTANCE.to_owned(), key.to_string()),
                     (label::ROLE.to_owned(), volume.purpose.clone()),
                 ]);
-                self.observed
-                    .volumes
-                    .insert(volume.name.clone(), ObservedVolume { labels });
+                self.observed.volumes.insert(
+                    volume.name.clone(),
+                    ObservedVolume {
+                        labels,
+                        violations: Vec::new(),
+                    },
+                );
             }
         }
         if let Some(gateway) = &plan.gateway {
@@ -258,7 +263,10 @@ impl World {
             ObservedNetwork {
                 id: format!("id-of-{}", network.name),
                 subnet: Some(network.subnet),
-                closed: true,
+                bridge: Some(network.bridge),
+                range: Some(network.dynamic_range()),
+                closed: !network.outside,
+                outside: network.outside,
                 labels: spec.labels.clone(),
                 attached: vec![name.to_owned(), "selu_p_gateway".to_owned()],
             },
@@ -330,6 +338,16 @@ fn capability(id: &str, image: &str, file: &str) -> Capability {
     Capability {
         id: id.to_owned(),
         origin: origin(file),
+        image_at: Span {
+            line: 2,
+            column: 8,
+            length: 19,
+        },
+        cpus_at: Span {
+            line: 7,
+            column: 21,
+            length: 3,
+        },
         class: Class::Tool,
         image: ImageReference {
             written: image.to_owned(),

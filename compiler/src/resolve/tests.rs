@@ -162,10 +162,13 @@ fn a_volume_labelled_for_another_instance_is_not_mounted() {
         (label::INSTANCE.to_owned(), "other/api".to_owned()),
         (label::ROLE.to_owned(), "workspace".to_owned()),
     ]);
-    world
-        .observed
-        .volumes
-        .insert(name, ObservedVolume { labels });
+    world.observed.volumes.insert(
+        name,
+        ObservedVolume {
+            labels,
+            violations: Vec::new(),
+        },
+    );
     assert_eq!(world.codes(), ["name-taken"]);
 }
 

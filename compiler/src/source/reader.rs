@@ -215,7 +215,8 @@ impl<'a> Reader<'a> {
             size if size > MAX_BYTES as u64 => 0,
             _ => MAX_BYTES as u64 + 1,
         };
-        let mut bytes = Vec::new();
+        // Room for all of it and for the read that finds the end: without, a file is read in many small pieces.
+        let mut bytes = Vec::with_capacity(metadata.len().min(most) as usize + 1);
         let size = match file.take(most).read_to_end(&mut bytes) {
             Ok(read) => metadata.len().max(read as u64),
             Err(error) => {

@@ -58,6 +58,22 @@ impl Removal {
         removal
     }
 
+    /// What is in this one and was not in an earlier one, such as `container selu_x_a_b_2`.
+    pub fn beyond(&self, earlier: &Self) -> Vec<String> {
+        let new = |kind: &'static str, now: &[String], then: &[String]| {
+            let new = now.iter().filter(|name| !then.contains(name));
+            new.map(|name| format!("{kind} {name}")).collect::<Vec<_>>()
+        };
+        let names = |volumes: &[(String, String)]| -> Vec<String> {
+            volumes.iter().map(|(name, _)| name.clone()).collect()
+        };
+        let mut beyond = new("container", &self.containers, &earlier.containers);
+        beyond.extend(new("network", &self.networks, &earlier.networks));
+        let (now, then) = (names(&self.volumes), names(&earlier.volumes));
+        beyond.extend(new("volume", &now, &then));
+        beyond
+    }
+
     /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
         self.containers.is_empty() && self.networks.is_empty() && self.volumes.is_empty()

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use selu_compiler::plan::{GatewayRule, PlannedGateway};
 use tokio::sync::Mutex;
 
-use crate::egress::policy::Policy;
+use crate::egress::policy::{Policy, Standing};
 use crate::engine::Engine;
 use crate::gateway::{self, GatewayError};
 
 /// Changes the policy and waits for the acknowledgement, one change at a time.
 pub(super) struct PolicyDesk<'a> {
     engine: &'a dyn Engine,
-    gateway: &'a str,
+    gateway: &'a PlannedGateway,
     /// What the gateway acknowledged last.
     present: Mutex<Policy>,
 }
@@ -22,26 +22,29 @@ impl<'a> PolicyDesk<'a> {
     /// everything, and any generation may follow (S8).
     pub(super) async fn open(
         engine: &'a dyn Engine,
-        gateway: &'a str,
+        gateway: &'a PlannedGateway,
         project: &str,
         networks: BTreeMap<String, GatewayRule>,
     ) -> Result<Self, GatewayError> {
-        let mut wanted = Policy {
-            project: project.to_owned(),
-            generation: 1,
-            networks,
+        let name = &gateway.name;
+        let standing = gateway::standing(engine, name).await;
+        // Asked anew whenever there is something to do: they change without anybody's telling.
+        let refused = match gateway.carries() {
+            true => gateway::host_addresses(engine, project, gateway.range).await?,
+            false => Vec::new(),
         };
-        match gateway::policy_ack(engine, gateway).await {
-            Ok(ack) => {
+        let mut wanted = Policy::new(project, 1, gateway.range, networks, refused);
+        match standing {
+            Ok(Standing { ack, problem, .. }) => {
                 wanted.generation = ack.generation;
-                if ack.hash != wanted.hash()? {
+                if ack.hash != wanted.hash()? || problem.is_some() {
                     wanted.generation += 1;
-                    gateway::push_policy(engine, gateway, &wanted).await?;
+                    gateway::push_policy(engine, name, &wanted).await?;
                 }
             }
             Err(GatewayError::Role { message, .. }) => {
                 tracing::debug!("the gateway has no policy to go by: {message}");
-                gateway::push_policy(engine, gateway, &wanted).await?;
+                gateway::push_policy(engine, name, &wanted).await?;
             }
             Err(error) => return Err(error),
         }
@@ -77,13 +80,25 @@ impl<'a> PolicyDesk<'a> {
         change: impl FnOnce(&mut BTreeMap<String, GatewayRule>),
     ) -> Result<(), GatewayError> {
         let mut present = self.present.lock().await;
-        let mut next = present.clone();
-        change(&mut next.networks);
-        if next == *present {
+        let Policy {
+            project,
+            generation,
+            mut networks,
+            refused,
+            ranges: _,
+        } = present.clone();
+        change(&mut networks);
+        if networks == present.networks {
             return Ok(());
         }
-        next.generation += 1;
-        gateway::push_policy(self.engine, self.gateway, &next).await?;
+        let next = Policy::new(
+            &project,
+            generation + 1,
+            self.gateway.range,
+            networks,
+            refused,
+        );
+        gateway::push_policy(self.engine, &self.gateway.name, &next).await?;
         *present = next;
         Ok(())
     }
@@ -95,13 +110,24 @@ pub async fn policy_state(
     project: &str,
     gateway: &PlannedGateway,
 ) -> Result<(), String> {
-    let ack = gateway::policy_ack(engine, &gateway.name).await;
-    let ack = ack.map_err(|error| super::chain(&error))?;
-    let planned = Policy {
-        project: project.to_owned(),
-        generation: ack.generation,
-        networks: gateway.policy.clone(),
-    };
+    let standing = gateway::standing(engine, &gateway.name).await;
+    let Standing {
+        ack,
+        refused,
+        unattached,
+        problem,
+    } = standing.map_err(|error| super::chain(&error))?;
+    if let Some(problem) = problem {
+        return Err(problem);
+    }
+    if !unattached.is_empty() {
+        return Err(format!(
+            "the gateway is not attached to {}",
+            unattached.join(", ")
+        ));
+    }
+    let networks = gateway.policy.clone();
+    let planned = Policy::new(project, ack.generation, gateway.range, networks, refused);
     match planned.hash() {
         Ok(hash) if hash == ack.hash => Ok(()),
         Ok(_) => Err(format!(

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn exit_codes_are_explained_and_memory_has_its_grades() {
+    fn f07_exit_codes_are_explained_and_memory_has_its_grades() {
         let explain = |code, flag| explain_exit(code, flag, 128 << 20);
         assert!(explain(137, true).contains("killed for memory: its limit of 128 MiB"));
         assert!(explain(137, false).contains("likely for memory"));

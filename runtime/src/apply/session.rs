@@ -75,10 +75,14 @@ pub fn session_rules(plan: &Plan, observed: &Observed) -> BTreeMap<String, Gatew
         let resident = instance.resident.as_ref()?;
         let network = PlannedNetwork::new(open.name.clone(), subnet);
         let rule = GatewayRule {
-            instance: open.instance,
             subnet,
             capability: network.capability,
-            rules: instance.network_rules.clone(),
+            ..plan
+                .gateway
+                .as_ref()?
+                .policy
+                .get(&resident.network.name)?
+                .clone()
         };
         (found.get(label::SPEC) == Some(&resident.spec_hash)).then_some((open.name, rule))
     };
@@ -94,15 +98,19 @@ pub fn session_plan(
 ) -> (Plan, ChangeSet) {
     let mut plan = plan.clone();
     plan.instances.retain(|other, _| other == key);
-    if let Some(instance) = plan.instances.get_mut(key) {
+    if let (Some(instance), Some(gateway)) = (plan.instances.get_mut(key), &mut plan.gateway) {
         instance.discovery_tool = None;
-        let rule = GatewayRule {
-            instance: key.clone(),
-            subnet: container.network.subnet,
-            capability: container.network.capability,
-            rules: instance.network_rules.clone(),
-        };
-        if let Some(gateway) = &mut plan.gateway {
+        let of_resident = instance
+            .resident
+            .as_ref()
+            .and_then(|resident| gateway.policy.get(&resident.network.name));
+        // The same rules in another place.
+        if let Some(rule) = of_resident.cloned() {
+            let rule = GatewayRule {
+                subnet: container.network.subnet,
+                capability: container.network.capability,
+                ..rule
+            };
             gateway.policy.insert(container.network.name.clone(), rule);
         }
         instance.resident = Some(container);

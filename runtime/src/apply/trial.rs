@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use selu_compiler::diff::{self, Action, Change, ChangeSet, Subject};
 use selu_compiler::model::InstanceKey;
 use selu_compiler::observed::Observed;
-use selu_compiler::plan::{Plan, PlannedContainer, label, names};
+use selu_compiler::plan::{Plan, PlannedContainer, PlannedGateway, label, names};
 
 use super::policy::PolicyDesk;
 use super::{Job, StepError};
@@ -144,7 +144,7 @@ impl Job<'_> {
             if keep_gateway {
                 self.revoke(&gateway.name, &observed, &networks).await?;
             } else {
-                self.remove_gateway(&gateway.name, &gateway.volume)
+                self.remove_gateway(gateway)
                     .await
                     .map_err(look("remove the gateway that the discovery needed"))?;
             }
@@ -177,7 +177,7 @@ impl Job<'_> {
         let job = Job { observed, ..*self };
         let mut rules = job.rules_in_use(planned);
         rules.retain(|name, _| !networks.contains(&name));
-        PolicyDesk::open(self.engine, gateway, &self.plan.project, rules)
+        PolicyDesk::open(self.engine, planned, &self.plan.project, rules)
             .await
             .map_err(StepError::gateway(
                 "take the network out of the gateway's policy",
@@ -189,10 +189,13 @@ impl Job<'_> {
         Ok(())
     }
 
-    async fn remove_gateway(&self, name: &str, volume: &str) -> EngineResult<()> {
+    async fn remove_gateway(&self, gateway: &PlannedGateway) -> EngineResult<()> {
         let engine: &dyn Engine = self.engine;
-        engine.remove_container(name).await?;
-        engine.remove_network(name).await?;
-        engine.remove_volume(volume).await
+        engine.remove_container(&gateway.name).await?;
+        engine.remove_network(&gateway.network.name).await?;
+        for volume in gateway.volumes() {
+            engine.remove_volume(&volume.name).await?;
+        }
+        Ok(())
     }
 }

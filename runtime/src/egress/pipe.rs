@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 use std::thread;
 use std::time::Duration;
@@ -11,6 +11,7 @@ use ipnet::Ipv4Net;
 use selu_proto::PORT;
 use tokio::net::TcpSocket;
 
+use super::devices::Routes;
 use super::policy::PolicyError;
 use super::store::{Store, StoreError};
 
@@ -70,15 +71,16 @@ impl From<PolicyError> for PipeError {
 pub(super) fn run(store: &Store, network: &str) -> Result<(), PipeError> {
     let sealed = store.load()?;
     let rule = sealed.policy.rule(network)?;
-    let routes =
-        std::fs::read_to_string("/proc/net/route").map_err(|source| PipeError::Streams {
-            what: "read the gateway's routes",
-            source,
-        })?;
-    let device = device_in(&routes, rule.subnet).ok_or_else(|| PipeError::NotAttached {
-        network: network.to_owned(),
-        subnet: rule.subnet,
+    let routes = Routes::read().map_err(|source| PipeError::Streams {
+        what: "read the gateway's routes",
+        source,
     })?;
+    let device = routes
+        .device_in(rule.subnet)
+        .ok_or_else(|| PipeError::NotAttached {
+            network: network.to_owned(),
+            subnet: rule.subnet,
+        })?;
     let address = SocketAddr::from((rule.capability, PORT));
     let stream = connect(address, device).map_err(|source| PipeError::Connect {
         address,
@@ -89,27 +91,6 @@ pub(super) fn run(store: &Store, network: &str) -> Result<(), PipeError> {
     splice(&stream).map_err(|source| PipeError::Streams {
         what: "carry the streams",
         source,
-    })
-}
-
-/// The device that is directly attached to `subnet`, from the kernel's table of IPv4 routes: names of devices are not
-/// stable in a container with many networks.
-fn device_in(routes: &str, subnet: Ipv4Net) -> Option<&str> {
-    // The kernel prints the address's bytes as one number of the machine's own byte order.
-    let address = |hex: &str| {
-        u32::from_str_radix(hex, 16)
-            .ok()
-            .map(|value| Ipv4Addr::from(value.to_ne_bytes()))
-    };
-    routes.lines().skip(1).find_map(|line| {
-        let mut fields = line.split_ascii_whitespace();
-        let device = fields.next()?;
-        let destination = address(fields.next()?)?;
-        let gateway = address(fields.next()?)?;
-        let mask = address(fields.nth(4)?)?;
-        let attached =
-            gateway.is_unspecified() && destination == subnet.network() && mask == subnet.netmask();
-        attached.then_some(device)
     })
 }
 
@@ -161,27 +142,5 @@ fn carry(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const ROUTES: &str = "\
-Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT
-eth0\t00000000\t0101A8C0\t0003\t0\t0\t0\t00000000\t0\t0\t0
-eth0\t0001A8C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0
-eth7\t10015A0A\t00000000\t0001\t0\t0\t0\tF0FFFFFF\t0\t0\t0
-";
-
-    #[test]
-    fn the_device_is_found_by_the_exact_attached_subnet() {
-        let device = |subnet: &str| device_in(ROUTES, subnet.parse().unwrap());
-        assert_eq!(device("10.90.1.16/28"), Some("eth7"));
-        assert_eq!(device("192.168.1.0/24"), Some("eth0"));
-        assert_eq!(device("10.90.1.16/29"), None, "another size");
-        assert_eq!(device("10.90.1.0/28"), None, "a neighbour");
-        assert_eq!(device("0.0.0.0/0"), None, "routed, not attached");
     }
 }

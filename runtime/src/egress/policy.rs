@@ -1,11 +1,14 @@
 //! The gateway's policy: what it may carry, per network (S8).
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
-use selu_compiler::model::{InstanceKey, NetworkMode, is_id};
-use selu_compiler::plan::GatewayRule;
+use ipnet::Ipv4Net;
+use selu_compiler::check::network::host::Entry;
+use selu_compiler::model::{InstanceKey, Network, NetworkMode, is_id};
 use selu_compiler::plan::hash::sha256;
 use selu_compiler::plan::spec::POLICY_PROTOCOL;
+use selu_compiler::plan::{GatewayRule, PlannedNetwork};
 use serde::{Deserialize, Serialize};
 
 /// Version of the delivery's and the stored policy's form. The gateway's image bears it in its tag.
@@ -13,6 +16,9 @@ pub const PROTOCOL: u32 = POLICY_PROTOCOL;
 
 /// Largest delivery that is read, in bytes.
 pub const MAX_BYTES: u64 = 4 * 1024 * 1024;
+
+/// The smallest network there is: sixteen addresses, half of them virtual.
+const MAX_PREFIX: u8 = 28;
 
 /// What a gateway may carry. Whatever is not here is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +30,10 @@ pub struct Policy {
     pub generation: u64,
     /// By network name.
     pub networks: BTreeMap<String, GatewayRule>,
+    /// Addresses of the engine's host, whatever the rules say (N8, S6). Sorted.
+    pub refused: Vec<IpAddr>,
+    /// Where this project's networks are: never dialled, whatever the rules say (N8). Sorted.
+    pub ranges: Vec<Ipv4Net>,
 }
 
 /// A policy on its way to the gateway and on its volume: with the hash that the sender computed.
@@ -38,7 +48,7 @@ pub struct Sealed {
     pub policy: Policy,
 }
 
-/// What the gateway says that it has.
+/// What the gateway goes by. Where anything may leave, it is the worker that carries it who says so (S8).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ack {
@@ -48,6 +58,20 @@ pub struct Ack {
     pub generation: u64,
     /// The hash.
     pub hash: String,
+}
+
+/// How the gateway stands: `policy --show`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Standing {
+    /// What it goes by.
+    pub ack: Ack,
+    /// [`Policy::refused`], which no plan knows.
+    pub refused: Vec<IpAddr>,
+    /// Networks of the policy that the gateway is not attached to: nothing leaves them.
+    pub unattached: Vec<String>,
+    /// Why it does not go by the policy although it has it; nothing is carried then.
+    pub problem: Option<String>,
 }
 
 /// Why a policy is refused, or why there is none to go by. Nothing is carried then.
@@ -81,6 +105,11 @@ pub enum PolicyError {
         /// Whose policy came.
         offered: String,
     },
+    /// It opens something, and this gateway was made without what is needed to carry it.
+    #[error(
+        "the policy lets something leave, and this gateway was made to carry nothing; `selu apply` makes it anew"
+    )]
+    Closed,
     /// A rule makes no sense or is not carried out by this gateway.
     #[error("network {network}: {message}")]
     Rule {
@@ -92,6 +121,30 @@ pub enum PolicyError {
 }
 
 impl Policy {
+    /// A policy for these networks. `range` is what new ones are cut from; old ones may lie elsewhere.
+    pub fn new(
+        project: &str,
+        generation: u64,
+        range: Ipv4Net,
+        networks: BTreeMap<String, GatewayRule>,
+        mut refused: Vec<IpAddr>,
+    ) -> Self {
+        let elsewhere = networks.values().map(|rule| rule.subnet);
+        let elsewhere = elsewhere.filter(|subnet| !range.contains(subnet));
+        let mut ranges: Vec<Ipv4Net> = std::iter::once(range).chain(elsewhere).collect();
+        ranges.sort();
+        ranges.dedup();
+        refused.sort();
+        refused.dedup();
+        Self {
+            project: project.to_owned(),
+            generation,
+            networks,
+            refused,
+            ranges,
+        }
+    }
+
     /// `sha256:` and hex over the canonical form.
     pub fn hash(&self) -> Result<String, PolicyError> {
         let canonical =
@@ -118,6 +171,11 @@ impl Policy {
         }
         if self.generation == 0 {
             return Err(PolicyError::Corrupt("generations count from 1".to_owned()));
+        }
+        if !self.refused.is_sorted_by(|a, b| a < b) || !self.ranges.is_sorted_by(|a, b| a < b) {
+            return Err(PolicyError::Corrupt(
+                "the refused addresses and ranges are not sorted, each once".to_owned(),
+            ));
         }
         for (network, rule) in &self.networks {
             self.validate_rule(network, rule)
@@ -146,6 +204,7 @@ impl Policy {
             subnet,
             capability,
             rules,
+            private,
         } = rule;
         if !network.starts_with(&format!("selu_{}_", self.project)) {
             return Err(format!("is no network of project {}", self.project));
@@ -153,24 +212,24 @@ impl Policy {
         if InstanceKey::parse(instance.as_str()).is_none() {
             return Err(format!("{:?} is no agent/capability", instance.as_str()));
         }
-        if subnet.addr() != subnet.network() || subnet.prefix_len() > 30 {
+        if subnet.addr() != subnet.network() || subnet.prefix_len() > MAX_PREFIX {
             return Err(format!(
                 "{subnet} is no subnet that a container can live in"
             ));
         }
-        if !subnet.contains(capability)
-            || *capability == subnet.network()
-            || *capability == subnet.broadcast()
-        {
-            return Err(format!("{capability} is no address inside {subnet}"));
+        let planned = PlannedNetwork::new(network.to_owned(), *subnet);
+        if *capability != planned.capability {
+            return Err(format!(
+                "{capability} is not the container's address in {subnet}, which is {}",
+                planned.capability
+            ));
         }
-        if rules.mode != NetworkMode::None || !rules.hosts.is_empty() {
-            return Err(
-                "this gateway carries no egress yet: only `network.mode: none` can be applied"
-                    .to_owned(),
-            );
-        }
-        Ok(())
+        validate_entries(rules, private)
+    }
+
+    /// Whether anything may leave any of its networks.
+    pub fn is_open(&self) -> bool {
+        self.networks.values().any(GatewayRule::is_open)
     }
 
     /// What may be carried in one network.
@@ -182,6 +241,35 @@ impl Policy {
                 self.generation, self.project
             ),
         })
+    }
+}
+
+/// A misspelt entry is no entry: it fails the whole policy, and is never skipped.
+fn validate_entries(rules: &Network, private: &[String]) -> Result<(), String> {
+    let parse = |what: &str, list: &[String]| {
+        if !list.is_sorted_by(|a, b| a < b) {
+            return Err(format!("{what} is not sorted, each entry once"));
+        }
+        list.iter()
+            .map(|text| Entry::parse_normalised(text).map_err(|error| format!("{what}: {error}")))
+            .collect::<Result<Vec<_>, _>>()
+    };
+    let hosts = parse("hosts", &rules.hosts)?;
+    let private = parse("private", private)?;
+    match rules.mode {
+        NetworkMode::Any if hosts.is_empty() => Ok(()),
+        NetworkMode::None | NetworkMode::Any if !hosts.is_empty() => {
+            Err("hosts belong to mode allowlist alone".to_owned())
+        }
+        NetworkMode::None | NetworkMode::Any | NetworkMode::Allowlist => {
+            let uncovered = private
+                .iter()
+                .find(|entry| !hosts.iter().any(|host| host.covers(entry)));
+            match uncovered {
+                Some(entry) => Err(format!("private: `{entry}` is not among the hosts")),
+                None => Ok(()),
+            }
+        }
     }
 }
 
@@ -229,7 +317,17 @@ impl Sealed {
         })
     }
 
-    /// What to tell the desk.
+    /// How a gateway stands that carries nothing and so needs no device.
+    pub fn standing(&self) -> Standing {
+        Standing {
+            ack: self.ack(),
+            refused: self.policy.refused.clone(),
+            unattached: Vec::new(),
+            problem: None,
+        }
+    }
+
+    /// What to tell the desk once this policy is gone by.
     pub fn ack(&self) -> Ack {
         Ack {
             project: self.policy.project.clone(),
@@ -254,6 +352,7 @@ mod tests {
                 mode: NetworkMode::None,
                 hosts: Vec::new(),
             },
+            private: Vec::new(),
         }
     }
 
@@ -265,6 +364,8 @@ mod tests {
                 "selu_demo_weather_api_1".to_owned(),
                 rule("10.90.1.0/28", "10.90.1.2"),
             )]),
+            refused: Vec::new(),
+            ranges: vec!["10.90.0.0/16".parse().unwrap()],
         }
     }
 
@@ -288,10 +389,10 @@ mod tests {
             Err(PolicyError::Corrupt(_))
         ));
         assert!(matches!(Sealed::read(b"{"), Err(PolicyError::Corrupt(_))));
-        let newer = text.replace("\"protocol\":1", "\"protocol\":2");
+        let newer = text.replace("\"protocol\":2", "\"protocol\":3");
         assert_eq!(
             Sealed::read(newer.as_bytes()),
-            Err(PolicyError::Protocol { found: 2 })
+            Err(PolicyError::Protocol { found: 3 })
         );
     }
 
@@ -334,19 +435,13 @@ mod tests {
         type Change = Box<dyn FnOnce(&mut Policy)>;
         let cases: [(&str, Change); 6] = [
             (
-                "this gateway carries no egress yet",
-                Box::new(|p| {
-                    p.networks.get_mut(name).unwrap().rules.mode = NetworkMode::Any;
-                }),
-            ),
-            (
-                "10.90.2.2 is no address inside",
+                "10.90.2.2 is not the container's address in 10.90.1.0/28, which is 10.90.1.2",
                 Box::new(|p| {
                     p.networks.get_mut(name).unwrap().capability = "10.90.2.2".parse().unwrap();
                 }),
             ),
             (
-                "10.90.1.15 is no address inside",
+                "10.90.1.15 is not the container's address",
                 Box::new(|p| {
                     p.networks.get_mut(name).unwrap().capability = "10.90.1.15".parse().unwrap();
                 }),
@@ -355,6 +450,12 @@ mod tests {
                 "is no subnet that a container can live in",
                 Box::new(|p| {
                     p.networks.get_mut(name).unwrap().subnet = "10.90.1.2/32".parse().unwrap();
+                }),
+            ),
+            (
+                "is no subnet that a container can live in",
+                Box::new(|p| {
+                    p.networks.get_mut(name).unwrap().subnet = "10.90.1.0/29".parse().unwrap();
                 }),
             ),
             (
@@ -379,6 +480,68 @@ mod tests {
             let message = refusal(change);
             assert!(message.contains(expected), "{message}");
             assert!(message.contains("selu_"), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_doubtful_entry_fails_the_whole_policy() {
+        use NetworkMode::{Allowlist, Any, None};
+        let check = |mode, hosts: &[&str], private: &[&str]| {
+            let mut policy = policy(1);
+            let rule = policy.networks.values_mut().next().unwrap();
+            let list = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+            rule.rules = Network {
+                mode,
+                hosts: list(hosts),
+            };
+            rule.private = list(private);
+            policy.validate().map_err(|error| error.to_string())
+        };
+        let both = ["*.a.example", "b.example:443"];
+        assert_eq!(check(Allowlist, &both, &["db.a.example:5432"]), Ok(()));
+        assert_eq!(check(Any, &[], &["db.a.example:5432"]), Ok(()));
+        for (mode, hosts, private, expected) in [
+            (
+                Allowlist,
+                &["B.example:443"][..],
+                &[][..],
+                "is written `b.example:443`",
+            ),
+            (Allowlist, &["https://b.example"], &[], "URL"),
+            (Allowlist, &["*"], &[], "every host"),
+            (
+                Allowlist,
+                &["b.example", "a.example"],
+                &[],
+                "hosts is not sorted",
+            ),
+            (
+                Allowlist,
+                &["a.example", "a.example"],
+                &[],
+                "each entry once",
+            ),
+            (
+                Allowlist,
+                &["a.example:443"],
+                &["a.example"],
+                "is not among the hosts",
+            ),
+            (
+                Allowlist,
+                &["*.a.example"],
+                &["a.example"],
+                "is not among the hosts",
+            ),
+            (None, &["a.example"], &[], "mode allowlist alone"),
+            (Any, &["a.example"], &[], "mode allowlist alone"),
+            (None, &[], &["a.example"], "is not among the hosts"),
+        ] {
+            let message = check(mode, hosts, private).unwrap_err();
+            assert!(
+                message.contains(expected),
+                "{hosts:?} {private:?}: {message}"
+            );
         }
     }
 

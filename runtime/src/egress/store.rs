@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 
-use super::policy::{Ack, PolicyError, Sealed};
+use super::policy::{PolicyError, Sealed};
 
 /// Where the volume is mounted.
 pub const POLICY_FOLDER: &str = "/policy";
@@ -60,9 +60,12 @@ impl Store {
     }
 
     /// Takes a delivery if it may follow the present policy. Deliveries wait for each other; readers see the old or
-    /// the new one, never a part.
-    pub fn take(&self, delivery: &[u8]) -> Result<Ack, StoreError> {
+    /// the new one, never a part. Where this gateway `carries` nothing, a policy that opens something is refused.
+    pub fn take(&self, delivery: &[u8], carries: bool) -> Result<Sealed, StoreError> {
         let offered = Sealed::read(delivery)?;
+        if !carries && offered.policy.is_open() {
+            return Err(PolicyError::Closed.into());
+        }
         let lock = self.folder.join("lock");
         let guard = File::create(&lock).map_err(failed("open", &lock))?;
         flock(&guard, FlockOperation::LockExclusive)
@@ -77,7 +80,7 @@ impl Store {
         if present.as_ref() != Some(&offered) {
             self.replace(&offered)?;
         }
-        Ok(offered.ack())
+        Ok(offered)
     }
 
     fn replace(&self, sealed: &Sealed) -> Result<(), StoreError> {
@@ -112,8 +115,39 @@ mod tests {
             project: "demo".to_owned(),
             generation,
             networks: BTreeMap::new(),
+            refused: Vec::new(),
+            ranges: Vec::new(),
         };
         serde_json::to_vec(&policy.seal().unwrap()).unwrap()
+    }
+
+    fn generation(store: &Store, number: u64) -> u64 {
+        let taken = store.take(&delivery(number), true).unwrap();
+        taken.policy.generation
+    }
+
+    #[test]
+    fn a_gateway_that_carries_nothing_takes_no_policy_that_opens_something() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(folder.path());
+        let mut sealed = Sealed::read(&delivery(1)).unwrap();
+        let rule = serde_json::json!({
+            "instance": "a/b",
+            "subnet": "10.90.1.0/24",
+            "capability": "10.90.1.2",
+            "rules": {"mode": "any", "hosts": []},
+            "private": [],
+        });
+        let rule = serde_json::from_value(rule).unwrap();
+        let networks = &mut sealed.policy.networks;
+        networks.insert("selu_demo_a_b_1".to_owned(), rule);
+        let open = serde_json::to_vec(&sealed.policy.seal().unwrap()).unwrap();
+        assert!(matches!(
+            store.take(&open, false),
+            Err(StoreError::Policy(PolicyError::Closed))
+        ));
+        assert!(store.load().is_err(), "it was not stored");
+        assert!(store.take(&open, true).is_ok());
     }
 
     #[test]
@@ -124,10 +158,10 @@ mod tests {
             store.load(),
             Err(StoreError::Policy(PolicyError::Missing))
         ));
-        assert_eq!(store.take(&delivery(1)).unwrap().generation, 1);
-        assert_eq!(store.take(&delivery(2)).unwrap().generation, 2);
+        assert_eq!(generation(&store, 1), 1);
+        assert_eq!(generation(&store, 2), 2);
         assert!(matches!(
-            store.take(&delivery(5)),
+            store.take(&delivery(5), true),
             Err(StoreError::Policy(PolicyError::OutOfTurn { .. }))
         ));
         assert_eq!(store.load().unwrap().policy.generation, 2);
@@ -137,7 +171,7 @@ mod tests {
     fn a_corrupt_policy_denies_and_can_be_made_good() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::new(folder.path());
-        store.take(&delivery(1)).unwrap();
+        generation(&store, 1);
         let file = folder.path().join("policy.json");
         let half = fs::read(&file).unwrap();
         fs::write(&file, &half[..half.len() / 2]).unwrap();
@@ -145,7 +179,7 @@ mod tests {
             store.load(),
             Err(StoreError::Policy(PolicyError::Corrupt(_)))
         ));
-        assert_eq!(store.take(&delivery(7)).unwrap().generation, 7);
+        assert_eq!(generation(&store, 7), 7);
         assert_eq!(store.load().unwrap().policy.generation, 7);
     }
 }

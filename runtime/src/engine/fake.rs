@@ -17,7 +17,8 @@ use selu_compiler::plan::{ContainerSpec, PlannedNetwork, label};
 use tokio::io::DuplexStream;
 
 use super::{
-    Engine, EngineError, EngineResult, EngineView, Incident, Labels, Pipe, Progress, Usage,
+    Engine, EngineError, EngineResult, EngineView, Incident, Labels, LogRange, LogSource,
+    LogStream, Pipe, Progress, Usage,
 };
 
 pub use world::{Container, Image, Volume, World};
@@ -215,6 +216,12 @@ impl EngineView for Fake {
             .find(name)
             .map(|container| container.incidents.clone());
         call.leave(Ok(incidents.unwrap_or_default()))
+    }
+
+    async fn log_stream(&self, name: &str, _range: LogRange) -> EngineResult<LogStream> {
+        let log = self.logs(name, u32::MAX).await?;
+        let piece = Ok((LogSource::Out, Bytes::from(log)));
+        Ok(Box::pin(futures_util::stream::iter([piece])))
     }
 }
 

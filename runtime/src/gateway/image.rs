@@ -7,6 +7,7 @@ use selu_compiler::plan::hash::{sha256, sha256_hex};
 use selu_compiler::plan::label;
 use serde_json::json;
 
+use crate::egress::record::LOG_FOLDER;
 use crate::egress::{POLICY_FOLDER, RUN_USER};
 
 /// A folder of the image that belongs to 1000:1000, as what a capability writes to must (F4).
@@ -131,7 +132,9 @@ fn layer(executable: &[u8]) -> Result<Vec<u8>, std::io::Error> {
     let handed = HANDED_FOLDER.trim_start_matches('/');
     let policy = POLICY_FOLDER.trim_start_matches('/');
     append(&mut layer, handed, Entry::folder(1000), &[])?;
+    let log = LOG_FOLDER.trim_start_matches('/');
     append(&mut layer, policy, Entry::folder(65532), &[])?;
+    append(&mut layer, log, Entry::folder(65534), &[])?;
     append(&mut layer, "selu", Entry::file(0o555), executable)?;
     layer.into_inner()
 }
@@ -281,6 +284,7 @@ mod tests {
             [
                 ("workspace".to_owned(), 1000, 0o755),
                 ("policy".to_owned(), 65532, 0o755),
+                ("egress".to_owned(), 65534, 0o755),
                 ("selu".to_owned(), 0, 0o555),
             ]
         );

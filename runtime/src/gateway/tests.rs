@@ -7,7 +7,7 @@ use selu_compiler::observed::ImageFacts;
 use selu_compiler::plan::spec::helper_spec;
 use selu_compiler::plan::{GatewayRule, PlannedGateway, PlannedNetwork};
 
-use super::{GatewayError, attach, ensure, labels, pipe, policy_ack, push_policy};
+use super::{GatewayError, attach, ensure, labels, pipe, push_policy, standing};
 use crate::egress::policy::Policy;
 use crate::engine::fake::{Fake, Image, When};
 use crate::engine::{Engine, EngineView};
@@ -22,9 +22,11 @@ fn planned() -> PlannedGateway {
     PlannedGateway {
         network: PlannedNetwork::new(name.clone(), "10.9.0.0/28".parse().unwrap()),
         volume: name.clone(),
+        log_volume: None,
         name,
         spec,
         spec_hash: "v1:sha256:00".to_owned(),
+        range: "10.9.0.0/16".parse().unwrap(),
         policy: BTreeMap::new(),
     }
 }
@@ -44,11 +46,14 @@ fn policy(generation: u64) -> Policy {
             mode: NetworkMode::None,
             hosts: Vec::new(),
         },
+        private: Vec::new(),
     };
     Policy {
         project: PROJECT.to_owned(),
         generation,
         networks: BTreeMap::from([(network.name, rule)]),
+        refused: Vec::new(),
+        ranges: Vec::new(),
     }
 }
 
@@ -199,7 +204,7 @@ async fn an_acknowledgement_that_was_not_heard_is_asked_for_again() {
         );
         push_policy(&fake, &name, &policy(1)).await.unwrap();
     }
-    assert_eq!(policy_ack(&fake, &name).await.unwrap().generation, 1);
+    assert_eq!(standing(&fake, &name).await.unwrap().ack.generation, 1);
 }
 
 #[tokio::test]

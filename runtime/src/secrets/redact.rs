@@ -12,7 +12,7 @@ const TELLING: usize = 8;
 const MARK: &str = "[secret]";
 
 /// Every known value in each form in which it may appear.
-#[derive(Default, Clone)]
+#[derive(Default, Clone, PartialEq, Eq)]
 pub struct Redactor {
     /// Longest first, so that a value inside another one does not leave the rest of it behind.
     needles: Vec<String>,

@@ -259,6 +259,18 @@ pub(crate) const OTHER_CASES: &[Case] = &[
         Settings("[diagnostics]\nSELU0507 = \"error\"\nhost-any-port = \"allow\"\n"),
         &["SELU0912 selu.toml:3:1"],
     ),
+    Case(
+        Settings("[engine]\nresolvers = [\"192.0.2.53\", \"127.0.0.53\"]\n"),
+        &["SELU0913 selu.toml:2:28"],
+    ),
+    Case(
+        Settings("[network.\"helper/weather\"]\nprivate = [\"169.254.169.254:80\"]\n"),
+        &["SELU0914 selu.toml:2:12"],
+    ),
+    Case(
+        Settings("[network.\"helper/weather\"]\nprivate = [\"db.corp.example:5432\"]\n"),
+        &["SELU0915 selu.toml:2:12"],
+    ),
     Case(Made(deep), &["SELU0207 manifest.yaml:3:133"]),
     Case(Made(many), &["SELU0208 manifest.yaml:3:499997"]),
     Case(Made(large_schema), &["SELU0420 manifest.yaml:6:5"]),

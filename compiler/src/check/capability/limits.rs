@@ -5,11 +5,12 @@ use crate::diag::Diagnostic;
 use crate::diag::codes::yaml as codes;
 use crate::model::Limits;
 use crate::model::capability::RawResources;
+use crate::yaml::Document;
 
 impl Check<'_> {
     pub(super) fn limits(&mut self, raw: &RawResources) -> Option<Limits> {
         let nano_cpus = match raw.max_cpu_fraction {
-            Some(_) => self.nano_cpus("/resources/max_cpu_fraction"),
+            Some(_) => cores(self.document, "/resources/max_cpu_fraction", self.findings),
             None => self.or("/resources/max_cpu_fraction", None, 500_000_000),
         };
         Some(Limits {
@@ -19,22 +20,26 @@ impl Check<'_> {
             pids: self.or("/resources/pids_limit", raw.pids_limit, 64)?,
         })
     }
+}
 
-    /// R5: from the written digits, never through a float.
-    fn nano_cpus(&mut self, pointer: &str) -> Option<u64> {
-        let text = self.document.at(pointer)?.scalar()?.text.clone();
-        let nano = nano_cpus(&text);
-        if nano.is_none() {
-            let finding = Diagnostic::new(
-                &codes::NUMBER_FORM,
-                self.document.place(pointer),
-                format!("{text} has more than nine digits after the point"),
-            )
-            .help("a billionth of a core is the smallest part there is");
-            self.findings.push(finding);
-        }
-        nano
+/// R5: from the written digits, never through a float.
+pub(in crate::check) fn cores(
+    document: &Document,
+    pointer: &str,
+    findings: &mut Vec<Diagnostic>,
+) -> Option<u64> {
+    let text = &document.at(pointer)?.scalar()?.text;
+    let nano = nano_cpus(text);
+    if nano.is_none() {
+        let finding = Diagnostic::new(
+            &codes::NUMBER_FORM,
+            document.place(pointer),
+            format!("{text} has more than nine digits after the point"),
+        )
+        .help("a billionth of a core is the smallest part there is");
+        findings.push(finding);
     }
+    nano
 }
 
 /// Billionths of a core of a plain decimal; `None` if it has finer parts.

@@ -81,10 +81,10 @@ impl Check<'_> {
     }
 
     fn tool(&mut self, index: usize, raw: RawTool) -> Option<Tool> {
-        let base = format!("/tools/{index}");
-        let at = |field: &str| format!("{base}/{field}");
+        let at = |field: &str| format!("/tools/{index}/{field}");
+        let name_at = at("name");
         if let Some(name) = &raw.name {
-            self.lift(&at("name"), tool::name(&self.id, name));
+            self.lift(&name_at, tool::name(&self.id, name));
         }
         if raw
             .description
@@ -98,7 +98,10 @@ impl Check<'_> {
             );
         }
         if let Some(input_schema) = &raw.input_schema {
-            self.lift(&at("input_schema"), schema::schema(input_schema));
+            let problems = schema::schema(input_schema);
+            if !problems.is_empty() {
+                self.lift(&at("input_schema"), problems);
+            }
         }
         // T1, where nothing said means block, which the plan tells apart from a block that the author wrote.
         let recommended = match (raw.recommended_policy, raw.requires_confirmation) {
@@ -116,7 +119,7 @@ impl Check<'_> {
                 ),
             );
         }
-        let origin = self.document.place(&at("name")).origin;
+        let origin = self.document.origin(&name_at);
         Some(Tool {
             name: raw.name?,
             description: raw.description?,

@@ -1,4 +1,4 @@
-//! One entry of `network.hosts` (N2–N5).
+//! One entry of `network.hosts` (N2–N5). The gateway reads a policy's entries with the same parser.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -32,18 +32,21 @@ const SERVICES: &[(&str, u16)] = &[
 
 /// A rule without doubt.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Entry {
-    host: Host,
+pub struct Entry {
+    /// Which host.
+    pub host: Host,
     /// Any port where there is none.
-    port: Option<u16>,
+    pub port: Option<u16>,
 }
 
+/// Which hosts an entry allows.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Host {
+pub enum Host {
     /// In lower case and punycode, without the dot at its end.
     Name(String),
     /// Every subdomain at any depth, never the apex (N3).
     Below(String),
+    /// Reachable through the gateway's proxy only (N4).
     Address(IpAddr),
 }
 
@@ -63,6 +66,32 @@ impl fmt::Display for Entry {
 }
 
 impl Entry {
+    /// Reads an entry that is normalised already, as a plan has it: one way to write each, so that what is compared as
+    /// text is compared as a rule.
+    pub fn parse_normalised(text: &str) -> Result<Self, String> {
+        let entry = parse(text).map_err(|problem| problem.message)?;
+        let normal = entry.to_string();
+        if normal == text {
+            Ok(entry)
+        } else {
+            Err(format!("`{}` is written `{normal}` here", shown(text)))
+        }
+    }
+
+    /// Whether everything that `other` allows is allowed by this one.
+    pub fn covers(&self, other: &Self) -> bool {
+        self == other || other.wider().contains(self)
+    }
+
+    /// Whether it allows names of more than one owner: a wildcard over a public suffix, or over the domain of a host for
+    /// many (N5).
+    pub fn has_many_owners(&self) -> bool {
+        match &self.host {
+            Host::Below(apex) => !matches!(Suffix::of(apex), Suffix::None),
+            Host::Name(_) | Host::Address(_) => false,
+        }
+    }
+
     /// Every other entry that would cover this one.
     pub(super) fn wider(&self) -> Vec<Self> {
         let mut hosts = vec![self.host.clone()];
@@ -124,7 +153,7 @@ impl Entry {
         problems
     }
 
-    fn is_local(&self) -> bool {
+    pub(in crate::check) fn is_local(&self) -> bool {
         match &self.host {
             Host::Name(name) => name == "localhost" || name.ends_with(".localhost"),
             Host::Below(apex) => apex == "localhost" || apex.ends_with(".localhost"),
@@ -163,7 +192,7 @@ impl Suffix {
 }
 
 /// Reads an entry; the problem has no pointer yet.
-pub(super) fn parse(text: &str) -> Result<Entry, Problem> {
+pub fn parse(text: &str) -> Result<Entry, Problem> {
     refuse_other_forms(text)?;
     let (host, port) = split_port(text)?;
     let port = match port {

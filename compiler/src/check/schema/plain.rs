@@ -13,6 +13,19 @@ const DISTINCT_MAX: usize = 64;
 /// The longest name of a property that model providers take.
 const NAME_MAX: usize = 64;
 
+/// Keywords beside which a schema without a type accepts anything, if one of its alternatives does.
+const UNDECIDING: [&str; 9] = [
+    "$comment",
+    "anyOf",
+    "default",
+    "deprecated",
+    "description",
+    "format",
+    "readOnly",
+    "title",
+    "writeOnly",
+];
+
 /// Whether nothing is to be said about a schema within the bounds. `false` leaves it open.
 pub(super) fn is_right(root: &Value) -> bool {
     let Value::Object(map) = root else {
@@ -49,6 +62,13 @@ fn subschema(map: &Map<String, Value>, is_root: bool) -> bool {
         "additionalProperties" => value.is_boolean() || is_subschema(value),
         "items" => is_subschema(value),
         "required" => distinct_strings(value).is_some() && all_declared(value, map),
+        // Model providers refuse it at the root.
+        "anyOf" => {
+            !is_root
+                && value
+                    .as_array()
+                    .is_some_and(|parts| !parts.is_empty() && parts.iter().all(is_subschema))
+        }
         "default" => fits(value, kind, map),
         _ => false,
     })
@@ -85,13 +105,28 @@ fn all_declared(names: &Value, map: &Map<String, Value>) -> bool {
     })
 }
 
-/// Whether a schema surely accepts its own default.
+/// Whether a plain schema surely accepts its own default.
 fn fits(default: &Value, kind: &str, map: &Map<String, Value>) -> bool {
     let without = |keywords: &[&str]| !keywords.iter().any(|key| map.contains_key(*key));
+    let any = map.get("anyOf").and_then(Value::as_array);
+    let fits_one = any.is_none_or(|parts| {
+        parts.iter().filter_map(Value::as_object).any(|part| {
+            let kind = part.get("type").and_then(Value::as_str);
+            fits(default, kind.unwrap_or_default(), part)
+        })
+    });
+    if !fits_one {
+        return false;
+    }
     match (kind, default) {
-        ("boolean", Value::Bool(_)) => true,
-        ("string", Value::String(_)) => {
-            without(&["minLength", "maxLength"])
+        // Nothing else decides.
+        ("", _) => map.keys().all(|key| UNDECIDING.contains(&key.as_str())),
+        ("boolean", Value::Bool(_)) | ("null", Value::Null) => true,
+        ("string", Value::String(text)) => {
+            let length = text.chars().count() as u64;
+            let bound = |key: &str| map.get(key).and_then(Value::as_u64);
+            bound("minLength").is_none_or(|least| length >= least)
+                && bound("maxLength").is_none_or(|most| length <= most)
                 && map
                     .get("enum")
                     .and_then(Value::as_array)

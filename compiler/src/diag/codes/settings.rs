@@ -14,6 +14,10 @@ pub static ALL: &[&Code] = &[
     &UNKNOWN_CODE,
     &ERROR_LOWERED,
     &LEVEL_TWICE,
+    &BAD_RESOLVER,
+    &PRIVATE_NEVER,
+    &PRIVATE_NOT_LISTED,
+    &LIMITS_WITHOUT_INSTANCE,
 ];
 
 /// `toml-syntax`.
@@ -143,5 +147,57 @@ pub static LEVEL_TWICE: Code = Code {
     example: r#"[diagnostics]
 "SELU0111" = "allow"
 "folder-name-differs" = "error"
+"#,
+};
+
+/// `bad-resolver`.
+pub static BAD_RESOLVER: Code = Code {
+    id: "SELU0913",
+    name: "bad-resolver",
+    severity: Severity::Error,
+    rules: &["N8"],
+    cause: "`[engine] resolvers` are the IPv4 addresses of the DNS servers that the gateway asks when a connection is made. A loopback address would be the gateway's own.",
+    cure: "Write addresses that a container on the engine's host can reach, or remove the setting to use the engine's own.",
+    example: r#"[engine]
+resolvers = ["localhost"]
+"#,
+};
+
+/// `private-never`.
+pub static PRIVATE_NEVER: Code = Code {
+    id: "SELU0914",
+    name: "private-never",
+    severity: Severity::Error,
+    rules: &["N8"],
+    cause: "`private` permits a destination that no setting opens: loopback, link-local and metadata addresses, and the containers' own networks.",
+    cure: "Remove the entry.",
+    example: r#"[network."helper/weather"]
+private = ["169.254.169.254:80"]
+"#,
+};
+
+/// `private-not-listed`.
+pub static PRIVATE_NOT_LISTED: Code = Code {
+    id: "SELU0915",
+    name: "private-not-listed",
+    severity: Severity::Error,
+    rules: &["N8"],
+    cause: "`private` permits private addresses for a host that the capability's manifest does not let it reach. The permission adds to the manifest's rules and never replaces them.",
+    cure: "List the host in the manifest's `network.hosts`, or remove the entry.",
+    example: r#"[network."helper/weather"]
+private = ["db.corp.example:5432"]
+"#,
+};
+
+/// `limits-without-instance`.
+pub static LIMITS_WITHOUT_INSTANCE: Code = Code {
+    id: "SELU0916",
+    name: "limits-without-instance",
+    severity: Severity::Error,
+    rules: &["L3", "R1"],
+    cause: "`[limits]` names an instance that the project does not have. A limit is a guard: one that guards nothing is never ignored.",
+    cure: "Correct the name, or remove the table.",
+    example: r#"[limits."helper/wether"]
+max_memory_mb = 64
 "#,
 };

@@ -167,7 +167,7 @@ fn a_generation_and_its_addresses_are_not_in_the_hash() {
 }
 
 #[test]
-fn members_at_their_default_are_as_if_they_were_not_there() {
+fn g09_members_at_their_default_are_as_if_they_were_not_there() {
     let now = json!({"b": 1, "a": {"y": [2, 1], "x": "t"}});
     let later = json!({"a": {"x": "t", "y": [2, 1], "new": false}, "b": 1, "c": null, "d": [], "e": {"f": null}});
     assert_eq!(canonical(&now), r#"{"a":{"x":"t","y":[2,1]},"b":1}"#);
@@ -178,7 +178,7 @@ fn members_at_their_default_are_as_if_they_were_not_there() {
 #[test]
 fn the_rules_label_is_json_of_exactly_the_rules() {
     let mut world = World::new();
-    let rules = RunRules::of(world.capability("weather/api"));
+    let rules = RunRules::of(world.capability("weather/api"), &[]);
     assert_eq!(
         rules.to_label(),
         r#"{"cpu_seconds":30,"filesystem":"none","network":{"mode":"none"},"sharing":{"idle_timeout_seconds":300,"max_concurrent":1,"mode":"exclusive"}}"#

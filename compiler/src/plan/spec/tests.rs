@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::{gateway, helper_spec};
+use super::{PARENT_SECCOMP_PROFILE, closed_gateway, helper_spec, open_gateway, seccomp_profile};
 use crate::plan::{SECCOMP_PROFILE, label};
 
 fn profile() -> Value {
@@ -104,9 +104,9 @@ fn a_call_is_named_in_one_unconditional_rule_at_most() {
 }
 
 #[test]
-fn the_gateway_routes_nothing_and_is_no_more_privileged_than_a_capability() {
-    let (spec, hash) = gateway("p");
-    assert_eq!(spec.image, "selu.local/p/gateway:1");
+fn a_gateway_with_nothing_to_carry_routes_nothing_and_is_no_more_privileged_than_a_capability() {
+    let (spec, hash) = closed_gateway("p");
+    assert_eq!(spec.image, "selu.local/p/gateway:2");
     assert_eq!(spec.user, "65532:65532");
     assert_eq!(
         (&spec.cap_drop[..], &spec.cap_add[..]),
@@ -118,6 +118,43 @@ fn the_gateway_routes_nothing_and_is_no_more_privileged_than_a_capability() {
     assert_eq!(spec.volumes["/policy"], "selu_p_gateway");
     assert_eq!(spec.labels[label::SPEC], hash);
     assert_eq!(spec.labels[label::ROLE], "gateway");
+}
+
+#[test]
+fn a_gateway_that_carries_has_three_rights_and_one_more_kind_of_socket() {
+    let (closed, closed_hash) = closed_gateway("p");
+    let (spec, hash) = open_gateway("p", 8, &["192.0.2.53".parse().unwrap()]);
+    assert_ne!(hash, closed_hash);
+    assert_eq!(spec.labels[label::SPEC], hash);
+    assert_eq!(spec.user, "0:0");
+    assert_eq!(spec.cap_drop, ["ALL"]);
+    assert_eq!(spec.cap_add, ["NET_ADMIN", "SETGID", "SETUID"]);
+    assert!(spec.read_only_root && spec.no_new_privileges);
+    assert_eq!(spec.nano_cpus, 2_000_000_000);
+    assert_eq!(open_gateway("p", 1, &[]).0.nano_cpus, 1_000_000_000);
+    assert_eq!(spec.sysctls["net.ipv4.ip_forward"], "0");
+    assert_eq!(spec.volumes["/egress"], "selu_p_egress");
+    assert_eq!(
+        spec.dns,
+        ["192.0.2.53".parse::<std::net::Ipv4Addr>().unwrap()]
+    );
+
+    let profile = seccomp_profile(&spec.seccomp).unwrap();
+    assert_eq!(profile, PARENT_SECCOMP_PROFILE.as_str());
+    assert_eq!(seccomp_profile(&closed.seccomp), Some(SECCOMP_PROFILE));
+    assert_eq!(seccomp_profile("sha256:00"), None);
+    let mut parsed: Value = serde_json::from_str(profile).unwrap();
+    let rules = parsed["syscalls"].as_array_mut().unwrap();
+    let added = rules.remove(0);
+    assert_eq!(parsed, self::profile(), "nothing else differs");
+    assert_eq!(added["names"], serde_json::json!(["socket"]));
+    let values: Vec<u64> = added["args"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|condition| condition["value"].as_u64().unwrap())
+        .collect();
+    assert_eq!(values, [16, 12], "AF_NETLINK, NETLINK_NETFILTER");
 }
 
 #[test]

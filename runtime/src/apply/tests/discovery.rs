@@ -38,6 +38,38 @@ async fn what_was_created_is_discovered_and_what_is_unchanged_is_not_asked_again
 }
 
 #[tokio::test]
+async fn h14_the_order_of_a_list_and_of_its_keys_changes_no_byte_and_one_text_one_line() {
+    let listings = [
+        r#"[{"name": "a", "description": "x", "input_schema": {"type": "object", "properties": {"p": true, "q": {}}}},
+            {"name": "b", "description": "y", "input_schema": {"type": "object"}}]"#,
+        r#"[{"input_schema": {"type": "object"}, "description": "y", "name": "b"},
+            {"input_schema": {"properties": {"q": {}, "p": true}, "type": "object"}, "name": "a", "description": "x"}]"#,
+        r#"[{"name": "b", "description": "z", "input_schema": {"type": "object"}},
+            {"name": "a", "description": "x", "input_schema": {"type": "object", "properties": {"p": true, "q": {}}}}]"#,
+    ];
+    let mut locks = Vec::new();
+    for listing in listings {
+        let lab = lab(Scripted::listing(listing));
+        let report = lab.apply().await;
+        let Some(Discovery::Found(found)) = report.discoveries.get(&key()) else {
+            panic!("{report:#?}");
+        };
+        let found = selu_compiler::lock::DiscoveryOutcome::Found {
+            tools: found.discovered.tools.clone(),
+            credentials_present: BTreeSet::new(),
+        };
+        let (_, plan, _) = lab.plan().await;
+        let found = BTreeMap::from([(key(), found)]);
+        let merged = Lock::merge(None, &plan, &found, &lab.project.settings);
+        locks.push(merged.lock.write(None));
+    }
+    assert_eq!(locks[0], locks[1]);
+    let differ = locks[0].lines().zip(locks[2].lines());
+    let differ: Vec<_> = differ.filter(|(old, new)| old != new).collect();
+    assert_eq!(differ, [("description = \"y\"", "description = \"z\"")]);
+}
+
+#[tokio::test]
 async fn a_discovery_that_is_due_runs_although_nothing_changes() {
     let server = Scripted::listing(TOOLS);
     let lab = lab(server.clone());

@@ -1,9 +1,14 @@
 //! The command line.
 
+use std::time::Duration;
+
 use camino::Utf8PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use selu_compiler::model::InstanceKey;
 use selu_runtime::apply::DEFAULT_TIMEOUT;
 use selu_runtime::invoke::DEFAULT_DEADLINE;
+
+use crate::cmd::egress::{Since, parse_instance};
 
 /// Compiles a directory of agents into a plan, applies it to a container engine, and locks what it found.
 #[derive(Debug, Parser)]
@@ -62,8 +67,14 @@ pub(crate) enum Command {
     Apply(ApplyArgs),
     /// Pin images and discover live tools into selu.lock, leaving nothing running
     Lock(LockArgs),
+    /// Ask what runs for its tools again and merge them into selu.lock
+    Sync(SyncArgs),
+    /// Show what a container wrote
+    Logs(LogsArgs),
     /// Whether everything runs as planned
     Status(Directory),
+    /// What containers reached, and what they were refused
+    Egress(EgressArgs),
     /// Remove what this project owns on the engine
     Destroy(DestroyArgs),
     /// What a model would be offered
@@ -222,6 +233,70 @@ pub(crate) struct LockArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct SyncArgs {
+    #[command(flatten)]
+    pub(crate) directory: Directory,
+    /// Go on, with a pause such as 90s, 15m or 1h between two rounds
+    #[arg(long, value_name = "DURATION", value_parser = pause)]
+    pub(crate) every: Option<Duration>,
+    /// File that says how it went, for Prometheus' node_exporter to collect
+    #[arg(long, value_name = "FILE")]
+    pub(crate) metrics: Option<Utf8PathBuf>,
+    /// How many seconds to wait while another selu works on this project
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    pub(crate) lock_timeout: u64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LogsArgs {
+    /// AGENT/CAPABILITY, CAPABILITY, or `gateway`
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) directory: Directory,
+    /// Also what comes, until the container ends or you interrupt
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+    /// Not what is older than this, such as 90s, 15m or 1h
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) since: Option<Duration>,
+    /// The last lines only
+    #[arg(long, value_name = "LINES")]
+    pub(crate) tail: Option<u32>,
+}
+
+/// `90s`, `15m`, `1h`, `2d`.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let help = || "a whole number with s, m, h or d, such as 90s or 15m".to_owned();
+    let unit = text.chars().last().ok_or_else(help)?;
+    let seconds = match unit {
+        's' => 1,
+        'm' => 60,
+        'h' => 3_600,
+        'd' => 86_400,
+        _ => return Err(help()),
+    };
+    let number = text.strip_suffix(unit).unwrap_or_default();
+    if !number.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(help());
+    }
+    let number: u64 = number.parse().map_err(|_| help())?;
+    let seconds = number.checked_mul(seconds).ok_or_else(help)?;
+    Ok(Duration::from_secs(seconds))
+}
+
+/// A pause that leaves an engine and a registry in peace, and comes to an end.
+fn pause(text: &str) -> Result<Duration, String> {
+    let pause = duration(text)?;
+    let (shortest, longest) = (Duration::from_secs(10), Duration::from_secs(30 * 86_400));
+    if (shortest..=longest).contains(&pause) {
+        Ok(pause)
+    } else {
+        Err("from 10s to 30d".to_owned())
+    }
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct DestroyArgs {
     #[command(flatten)]
     pub(crate) directory: Directory,
@@ -377,6 +452,27 @@ pub(crate) enum CredentialsAction {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct EgressArgs {
+    #[command(flatten)]
+    pub(crate) directory: Directory,
+    /// Go on with what happens, until interrupted; with --format json, one line of JSON for each event
+    #[arg(long, short, conflicts_with_all = ["live", "suggest"])]
+    pub(crate) follow: bool,
+    /// Only the last while, such as 90s, 15m, 2h or 7d
+    #[arg(long, value_name = "TIME", conflicts_with = "live")]
+    pub(crate) since: Option<Since>,
+    /// Only this instance
+    #[arg(long, value_name = "AGENT/CAPABILITY", value_parser = parse_instance)]
+    pub(crate) instance: Option<InstanceKey>,
+    /// Only connections that are open now
+    #[arg(long)]
+    pub(crate) live: bool,
+    /// The smallest `network` block that allows what this instance tried
+    #[arg(long, value_name = "AGENT/CAPABILITY", value_parser = parse_instance, conflicts_with_all = ["instance", "live"])]
+    pub(crate) suggest: Option<InstanceKey>,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct BuildArgs {
     /// AGENT/CAPABILITY or CAPABILITY; all that have a container folder if absent
     #[arg(value_name = "NAME")]
@@ -391,4 +487,31 @@ pub(crate) struct SchemaArgs {
     /// Which format
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_one_form_and_pauses_have_bounds() {
+        assert_eq!(duration("90s"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("2d"), Ok(Duration::from_secs(172_800)));
+        for wrong in [
+            "",
+            "s",
+            "15",
+            "1.5h",
+            "-1m",
+            "+1m",
+            "1 m",
+            "99999999999999999999s",
+            "1w",
+            "1µ",
+        ] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+        assert!(pause("15m").is_ok());
+        assert!(pause("9s").is_err() && pause("31d").is_err());
+    }
 }

@@ -106,6 +106,12 @@ pub(crate) async fn release(hold: Hold, engine: &dyn Engine, printer: &Printer) 
     }
 }
 
+/// `2026-01-31 12:00:00`, from milliseconds since 1970, in UTC.
+pub(crate) fn utc_ms(time_ms: u64) -> String {
+    let text = utc(UNIX_EPOCH + Duration::from_secs(time_ms / 1000));
+    text.trim_end_matches(" UTC").to_owned()
+}
+
 /// `2026-01-31 12:00:00 UTC`.
 fn utc(time: SystemTime) -> String {
     let seconds = time

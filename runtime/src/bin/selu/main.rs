@@ -5,6 +5,7 @@ mod cmd;
 mod exit;
 mod held;
 mod hints;
+mod metrics;
 mod outcome;
 mod printer;
 mod project;
@@ -89,8 +90,11 @@ async fn dispatch(cli: &Cli, printer: &Printer, stop: &Stop) -> anyhow::Result<E
             Command::Show(args) => cmd::show::run(printer, args),
             Command::Apply(args) => cmd::apply::run(cli, printer, stop, args).await,
             Command::Lock(args) => cmd::lock::run(cli, printer, stop, args).await,
+            Command::Sync(args) => cmd::sync::run(cli, printer, stop, args).await,
+            Command::Logs(args) => cmd::logs::run(cli, printer, args).await,
             Command::Status(args) => cmd::status::run(cli, printer, args).await,
             Command::Destroy(args) => cmd::destroy::run(cli, printer, stop, args).await,
+            Command::Egress(args) => cmd::egress::run(cli, printer, args).await,
             Command::Tools(args) => cmd::tools::run(cli, printer, args),
             Command::Invoke(args) => cmd::invoke::run(cli, printer, stop, args).await,
             Command::Sessions(args) => cmd::sessions::run(cli, printer, stop, args).await,

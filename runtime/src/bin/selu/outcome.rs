@@ -305,6 +305,7 @@ pub(crate) fn stale_text(printer: &Printer, loaded: &Loaded, plan: &Plan, stale:
         base: loaded.sources.root.clone(),
     };
     printer.data(&render::text_for(&findings, &loaded.sources, &look));
+    printer.hint("`selu apply` or `selu lock` writes the lock anew; review what changes in it");
     let mut document = document(&plan.project);
     document.insert("stale".to_owned(), reasons.into());
     let findings = render::json(&findings);

@@ -24,7 +24,9 @@ pub(crate) struct Printer {
     format: Format,
     answered: AtomicBool,
     lost: OnceLock<io::Error>,
-    redactor: OnceLock<Redactor>,
+    /// One for each time that values were gathered: those that were replaced meanwhile are no less secret.
+    redactors: Mutex<Vec<Redactor>>,
+    gone: AtomicBool,
     terminal: bool,
     lines: MultiProgress,
     bars: Mutex<BTreeMap<String, ProgressBar>>,
@@ -43,7 +45,8 @@ impl Printer {
             format,
             answered: AtomicBool::new(false),
             lost: OnceLock::new(),
-            redactor: OnceLock::new(),
+            redactors: Mutex::default(),
+            gone: AtomicBool::new(false),
             terminal,
             lines: MultiProgress::with_draw_target(target),
             bars: Mutex::default(),
@@ -82,8 +85,13 @@ impl Printer {
 
     /// Tells which values never may be shown.
     pub(crate) fn guard(&self, redactor: &Redactor) {
-        // One command gathers its secrets once.
-        let _ = self.redactor.set(redactor.clone());
+        let mut redactors = self
+            .redactors
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if !redactors.contains(redactor) {
+            redactors.push(redactor.clone());
+        }
     }
 
     /// Data as text; nothing if standard output is to be JSON.
@@ -97,6 +105,14 @@ impl Printer {
     pub(crate) fn json(&self, value: &Value) {
         if self.is_json() && !self.answered.swap(true, Ordering::SeqCst) {
             self.write_out(&format!("{value:#}\n"));
+        }
+    }
+
+    /// One of many JSON documents, on a line of its own; nothing if standard output is to be text.
+    pub(crate) fn json_line(&self, value: &Value) {
+        if self.is_json() {
+            self.answered.store(true, Ordering::SeqCst);
+            self.write_out(&format!("{value}\n"));
         }
     }
 
@@ -161,15 +177,23 @@ impl Printer {
 
     /// Text from outside without secrets.
     pub(crate) fn clean(&self, text: &str) -> String {
-        match self.redactor.get() {
-            Some(redactor) => redactor.clean(text),
-            None => text.to_owned(),
-        }
+        let redactors = self
+            .redactors
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        redactors
+            .iter()
+            .fold(text.to_owned(), |text, redactor| redactor.clean(&text))
     }
 
     /// Why standard output is not whole, if it is not: a full disk, for one.
     pub(crate) fn lost(&self) -> Option<&io::Error> {
         self.lost.get()
+    }
+
+    /// Whether whoever read standard output has gone: nothing more needs to be found out for them.
+    pub(crate) fn reader_is_gone(&self) -> bool {
+        self.gone.load(Ordering::SeqCst)
     }
 
     /// A reader that went away (`selu plan | head`) is no failure.
@@ -183,7 +207,8 @@ impl Printer {
                 // The first one says enough.
                 let _ = self.lost.set(error);
             }
-            _ => {}
+            Err(_) => self.gone.store(true, Ordering::SeqCst),
+            Ok(()) => {}
         }
     }
 

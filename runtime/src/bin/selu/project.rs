@@ -5,6 +5,7 @@ use std::ffi::OsString;
 
 use anyhow::Context;
 use camino::{Utf8Path, Utf8PathBuf};
+pub(crate) use selu_compiler::check::Owner;
 use selu_compiler::check::check;
 use selu_compiler::diag::{Diagnostic, Severity, render};
 use selu_compiler::diff::{self, ChangeSet};
@@ -64,6 +65,15 @@ pub(crate) fn load(
     }))
 }
 
+/// As [`load`], without the lock: what needs no lock goes on where that is damaged.
+pub(crate) fn load_project(
+    cli: &Cli,
+    printer: &Printer,
+    directory: &Directory,
+) -> anyhow::Result<Option<Project>> {
+    Ok(compile(cli, printer, directory)?.map(|(_, project)| project))
+}
+
 /// The lock. `None` once its fault was reported, with code and place.
 pub(crate) fn load_lock(
     printer: &Printer,
@@ -84,13 +94,73 @@ pub(crate) fn load_lock(
     }
 }
 
-/// As [`load`], without the lock: what needs no lock goes on where that is damaged.
-pub(crate) fn load_project(
+/// Whose objects on which engine, for what needs nothing else: it goes on where a manifest has errors or the lock is
+/// damaged. `None` once it was reported that even this is not known.
+pub(crate) fn owner(
     cli: &Cli,
     printer: &Printer,
     directory: &Directory,
-) -> anyhow::Result<Option<Project>> {
-    Ok(compile(cli, printer, directory)?.map(|(_, project)| project))
+) -> anyhow::Result<Option<Owner>> {
+    let name = project_option(cli)?;
+    let sources = read(&directory.dir)?;
+    let checked = check(&sources);
+    let Some(mut owner) = checked.owner else {
+        match checked.project {
+            // Sound, and nameless.
+            Some(project) => {
+                let Some(name) = name else {
+                    let hint = "set `name` in selu.toml, or say --project NAME";
+                    let message = "the project has no name, so it owns nothing";
+                    return Err(Hinted::new(message, hint).into());
+                };
+                return Ok(Some(Owner {
+                    name: name.to_owned(),
+                    settings: project.settings,
+                }));
+            }
+            None => {
+                refuse(printer, &checked.diagnostics, &sources);
+                return Ok(None);
+            }
+        }
+    };
+    if has_errors(&checked.diagnostics) {
+        printer.warn("the directory has errors, which `selu check` lists; only its name is used");
+    }
+    if let Some(name) = name {
+        owner.name = name.to_owned();
+    }
+    Ok(Some(owner))
+}
+
+/// Keeps every credential value that there is out of what is shown.
+pub(crate) fn guard(cli: &Cli, printer: &Printer) -> anyhow::Result<()> {
+    let file = env_file(cli)?;
+    let file = file.as_ref().map(|(name, text)| EnvFile { name, text });
+    printer.guard(&Secrets::redactor_of_all(std::env::vars_os(), file)?);
+    Ok(())
+}
+
+/// The env file's name and text, where one was named.
+fn env_file(cli: &Cli) -> anyhow::Result<Option<(&str, String)>> {
+    let Some(path) = &cli.global.env_file else {
+        return Ok(None);
+    };
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("the env file {path} cannot be read"))?;
+    Ok(Some((path.as_str(), text)))
+}
+
+/// `--project`, which must be an id.
+fn project_option(cli: &Cli) -> anyhow::Result<Option<&str>> {
+    let name = cli.global.project.as_deref();
+    if let Some(name) = name.filter(|name| !is_id(name)) {
+        return Err(Ending::usage(format!(
+            "--project {name}: a project's name has lower-case letters, digits and inner hyphens, 63 at most"
+        ))
+        .into());
+    }
+    Ok(name)
 }
 
 fn compile(
@@ -100,13 +170,7 @@ fn compile(
 ) -> anyhow::Result<Option<(SourceSet, Project)>> {
     let sources = read(&directory.dir)?;
     let mut checked = check(&sources);
-    let name = cli.global.project.as_deref();
-    if let Some(name) = name.filter(|name| !is_id(name)) {
-        return Err(Ending::usage(format!(
-            "--project {name}: a project's name has lower-case letters, digits and inner hyphens, 63 at most"
-        ))
-        .into());
-    }
+    let name = project_option(cli)?;
     let Some(mut project) = checked.project.take() else {
         refuse(printer, &checked.diagnostics, &sources);
         return Ok(None);
@@ -289,14 +353,7 @@ pub(crate) fn secrets(
     declaring: &Declaring<'_>,
     stored: Option<(Stored, BTreeSet<InstanceKey>)>,
 ) -> anyhow::Result<Secrets> {
-    let file = match &cli.global.env_file {
-        Some(path) => {
-            let text = std::fs::read_to_string(path)
-                .with_context(|| format!("the env file {path} cannot be read"))?;
-            Some((path.as_str(), text))
-        }
-        None => None,
-    };
+    let file = env_file(cli)?;
     let file = file.as_ref().map(|(name, text)| EnvFile { name, text });
     let (secrets, unused) = Secrets::gather_for(declaring, std::env::vars_os(), file)?;
     for name in unused {

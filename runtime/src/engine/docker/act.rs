@@ -27,7 +27,7 @@ use super::call::{plain, refused, timeout};
 use super::create::{self, NO_NETWORK};
 use super::credentials;
 use super::streams::Process;
-use super::view::INHIBIT;
+use super::view::{INHIBIT, OUTSIDE};
 use crate::engine::{Engine, EngineError, EngineResult, EngineView, Labels, Pipe, Progress};
 
 /// How often a removal that is under way is looked at.
@@ -46,6 +46,7 @@ impl Engine for Docker {
         let PlannedNetwork {
             name,
             subnet,
+            outside,
             bridge,
             capability: _,
             gateway: _,
@@ -68,7 +69,7 @@ impl Engine for Docker {
         let request = NetworkCreateRequest {
             name: name.clone(),
             driver: Some("bridge".to_owned()),
-            internal: Some(true),
+            internal: Some(!outside),
             attachable: Some(false),
             enable_ipv6: Some(false),
             ipam: Some(Ipam {
@@ -81,7 +82,12 @@ impl Engine for Docker {
                 }]),
                 options: None,
             }),
-            options: Some(HashMap::from([(INHIBIT.to_owned(), "true".to_owned())])),
+            options: Some(match outside {
+                true => OUTSIDE
+                    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                    .into(),
+                false => HashMap::from([(INHIBIT.to_owned(), "true".to_owned())]),
+            }),
             labels: Some(hash_map(labels)),
             ..NetworkCreateRequest::default()
         };

@@ -8,8 +8,8 @@ use bollard::models::{
     HostConfig, HostConfigCgroupnsModeEnum, HostConfigLogConfig, Mount, MountType,
     MountVolumeOptions, NetworkingConfig, ResourcesUlimits, RestartPolicy, RestartPolicyNameEnum,
 };
-use selu_compiler::plan::spec::seccomp_hash;
-use selu_compiler::plan::{ContainerSpec, SECCOMP_PROFILE};
+use selu_compiler::plan::ContainerSpec;
+use selu_compiler::plan::spec::{seccomp_hash, seccomp_profile};
 
 use super::call::refused;
 use crate::engine::EngineResult;
@@ -58,17 +58,17 @@ pub(super) fn body(
         labels,
     } = spec;
 
-    let own = seccomp_hash();
-    if *seccomp != own {
+    let Some(profile) = seccomp_profile(seccomp) else {
+        let own = seccomp_hash();
         return Err(refused(
             call,
             format!("the plan asks for seccomp profile {seccomp}; this version of selu has {own}"),
         ));
-    }
+    };
     let number = |what: &str, value: u64| {
         i64::try_from(value).map_err(|_| refused(call, format!("{what} is too large: {value}")))
     };
-    let mut security = vec![format!("seccomp={SECCOMP_PROFILE}")];
+    let mut security = vec![format!("seccomp={profile}")];
     if *no_new_privileges {
         security.push("no-new-privileges".to_owned());
     }

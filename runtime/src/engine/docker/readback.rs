@@ -402,6 +402,40 @@ mod tests {
     }
 
     #[test]
+    fn g05_options_that_the_engine_adds_by_default_are_not_ours() {
+        let read = |log: &[(&str, &str)]| {
+            let options = log
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+            let host = HostConfig {
+                log_config: Some(bollard::models::HostConfigLogConfig {
+                    typ: Some(LOG_DRIVER.to_owned()),
+                    config: Some(options.collect()),
+                }),
+                // Filled in by every engine, and differently.
+                runtime: Some("runc".to_owned()),
+                cpu_shares: Some(0),
+                oom_score_adj: Some(0),
+                console_size: Some(vec![0, 0]),
+                ..HostConfig::default()
+            };
+            let mut violations = Violations::default();
+            let spec = spec(
+                &ContainerConfig::default(),
+                &host,
+                &ImageConfig::default(),
+                &mut violations,
+            );
+            (spec, violations.0)
+        };
+        let ours = [("max-size", "1048576"), ("max-file", "2")];
+        let with_defaults = [ours.as_slice(), &[("compress", "true"), ("tag", "x")]].concat();
+        assert_eq!(read(&ours), read(&with_defaults));
+        assert_eq!(read(&ours).0.log_bytes, 1 << 20);
+        assert_eq!(read(&ours).1, Vec::<String>::new());
+    }
+
+    #[test]
     fn what_the_spec_has_no_word_for_is_a_violation_in_words() {
         let mut violations = Violations::default();
         let host = HostConfig {

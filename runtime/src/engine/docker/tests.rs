@@ -82,7 +82,7 @@ const REFERENCE: &str =
     "example.org/x@sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 
 #[tokio::test]
-async fn an_engine_that_stays_silent_is_given_up_and_the_call_is_named() {
+async fn f14_an_engine_that_stays_silent_is_given_up_and_the_call_is_named() {
     let (docker, _folder) = double(|_| Answer::Silence).await;
     let message = timed_out(docker.start("selu_x").await);
     assert_eq!(
@@ -126,7 +126,7 @@ async fn a_silent_engine_is_not_found() {
 }
 
 #[tokio::test]
-async fn a_stream_that_stops_in_the_middle_is_given_up() {
+async fn f14_a_stream_that_stops_in_the_middle_is_given_up() {
     let (docker, _folder) = double(|_| Answer::Stalled("{\"status\":\"Downloading\"}\n")).await;
     let lines = std::sync::Mutex::new(Vec::new());
     let note = |line: &str| lines.lock().unwrap().push(line.to_owned());
@@ -151,7 +151,8 @@ async fn an_error_inside_a_stream_is_the_pulls_and_a_rate_limit_is_told_apart() 
 }
 
 #[tokio::test]
-async fn already_in_that_state_is_done_and_other_codes_are_not() {
+async fn f13_f16_already_in_that_state_is_done_other_codes_are_not_and_a_log_that_cannot_be_had_is_said()
+ {
     let (docker, _folder) = double(|line| match line {
         _ if line.contains("/start") || line.contains("/stop") => Answer::Whole(304, ""),
         _ if line.contains("selu_other") => Answer::Whole(500, "{\"message\":\"disk full\"}"),

@@ -20,7 +20,9 @@ use selu_compiler::plan::label;
 use super::Docker;
 use super::call::{plain, timeout};
 use super::{credentials, readback};
-use crate::engine::{EngineError, EngineResult, EngineView, Incident, Usage};
+use crate::engine::{
+    EngineError, EngineResult, EngineView, Incident, LogRange, LogSource, LogStream, Usage,
+};
 
 /// How many inspects run at once: more gain nothing.
 const AT_ONCE: usize = 8;
@@ -30,6 +32,12 @@ const LOG_BYTES: usize = 64 * 1024;
 
 /// The bridge driver's option that keeps the host off a network.
 pub(super) const INHIBIT: &str = "com.docker.network.bridge.inhibit_ipv4";
+
+/// Options of a network that leads outside: as by default, but said, and whoever else may be put into it is kept apart.
+pub(super) const OUTSIDE: [(&str, &str); 2] = [
+    ("com.docker.network.bridge.enable_icc", "false"),
+    ("com.docker.network.bridge.enable_ip_masquerade", "true"),
+];
 
 #[async_trait]
 impl EngineView for Docker {
@@ -87,10 +95,19 @@ impl EngineView for Docker {
             }
         }
         for volume in volumes.volumes.unwrap_or_default() {
-            let Volume { name, labels, .. } = volume;
+            let Volume {
+                name,
+                labels,
+                driver,
+                options,
+                ..
+            } = volume;
             if owner.owns_volume(&name, &labels) {
                 let labels = labels.into_iter().collect();
-                observed.volumes.insert(name, ObservedVolume { labels });
+                let violations = volume_violations(&driver, options);
+                observed
+                    .volumes
+                    .insert(name, ObservedVolume { labels, violations });
             } else {
                 foreign.note(&name, || described("a volume", Some(&labels)));
             }
@@ -210,6 +227,36 @@ impl EngineView for Docker {
 
     async fn incidents(&self, name: &str, since: Instant) -> EngineResult<Vec<Incident>> {
         self.read_incidents(name, since).await
+    }
+
+    async fn log_stream(&self, name: &str, range: LogRange) -> EngineResult<LogStream> {
+        let call = format!("read the log of {name}");
+        let LogRange {
+            since,
+            tail,
+            follow,
+        } = range;
+        let mut options = LogsOptionsBuilder::default()
+            .stdout(true)
+            .stderr(true)
+            .follow(follow)
+            .tail(&tail.map_or_else(|| "all".to_owned(), |lines| lines.to_string()));
+        if let Some(since) = since {
+            options = options.since(i32::try_from(since).unwrap_or(i32::MAX));
+        }
+        let pieces = self.api.logs(plain(&call, name)?, Some(options.build()));
+        let docker = self.clone();
+        Ok(Box::pin(pieces.filter_map(move |piece| {
+            let piece = match piece {
+                Ok(LogOutput::StdErr { message }) => Some(Ok((LogSource::Error, message))),
+                Ok(LogOutput::StdOut { message } | LogOutput::Console { message }) => {
+                    Some(Ok((LogSource::Out, message)))
+                }
+                Ok(LogOutput::StdIn { .. }) => None,
+                Err(error) => Some(Err(docker.failure(&call, docker.limits.look, error))),
+            };
+            std::future::ready(piece)
+        })))
     }
 }
 
@@ -379,17 +426,29 @@ fn name_of(summary: &ContainerSummary) -> &str {
         .unwrap_or_default()
 }
 
+/// An option of a volume can be a folder of the host.
+fn volume_violations(driver: &str, options: HashMap<String, String>) -> Vec<String> {
+    let other = (driver != "local").then(|| format!("driver {driver}"));
+    let options: BTreeMap<String, String> = options.into_iter().collect();
+    let options = options.into_iter();
+    let options = options.map(|(name, value)| format!("option {name}={value}"));
+    other.into_iter().chain(options).collect()
+}
+
 fn network_of(network: &Network, summaries: &[ContainerSummary]) -> ObservedNetwork {
     let name = network.name.as_deref().unwrap_or_default();
-    let inhibited = network
-        .options
-        .as_ref()
-        .and_then(|options| options.get(INHIBIT))
-        .is_some_and(|value| value == "true");
-    let closed = network.internal == Some(true)
-        && inhibited
-        && network.enable_ipv6 != Some(true)
-        && network.driver.as_deref() == Some("bridge");
+    let option = |name: &str| {
+        let options = network.options.as_ref()?;
+        options.get(name).map(String::as_str)
+    };
+    let plain_bridge =
+        network.enable_ipv6 != Some(true) && network.driver.as_deref() == Some("bridge");
+    let inhibited = option(INHIBIT) == Some("true");
+    let closed = plain_bridge && network.internal == Some(true) && inhibited;
+    let as_made = OUTSIDE
+        .iter()
+        .all(|(name, value)| option(name) == Some(value));
+    let outside = plain_bridge && network.internal != Some(true) && !inhibited && as_made;
     let attached = summaries
         .iter()
         .filter(|summary| {
@@ -401,10 +460,19 @@ fn network_of(network: &Network, summaries: &[ContainerSummary]) -> ObservedNetw
         })
         .map(|summary| name_of(summary).to_owned())
         .collect();
+    let layouts = network.ipam.iter();
+    let mut layouts = layouts.flat_map(|ipam| ipam.config.iter().flatten());
+    let layout = layouts.find(|config| {
+        let subnet = config.subnet.as_deref();
+        subnet.is_some_and(|subnet| subnet.parse::<Ipv4Net>().is_ok())
+    });
     ObservedNetwork {
         id: network.id.clone().unwrap_or_default(),
         subnet: subnets(network).next(),
+        bridge: layout.and_then(|config| config.gateway.as_deref()?.parse().ok()),
+        range: layout.and_then(|config| config.ip_range.as_deref()?.parse().ok()),
         closed,
+        outside,
         labels: network
             .labels
             .clone()

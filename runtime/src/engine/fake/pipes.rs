@@ -14,6 +14,9 @@ use crate::engine::{EngineError, EngineResult, Pipe};
 /// Room in a stream before its writer waits.
 const ROOM: usize = 64 * 1024;
 
+/// The one address that the host of this engine has.
+pub(crate) const HOST_ADDRESS: &str = "192.0.2.1";
+
 /// Streams that break off.
 pub(super) fn broken(call: &Call) -> Pipe {
     let error = call.garbled();
@@ -75,7 +78,7 @@ impl Fake {
                 return (1, "the delivery broke off".to_owned());
             }
             let taken = deliver(&mut lock(&fake.world), &gateway, &delivery);
-            match taken.and_then(|sealed| ack_line(&sealed)) {
+            match taken.and_then(|sealed| line(&sealed.ack())) {
                 // A desk that has gone hears nothing; the policy is taken all the same.
                 Ok(line) => {
                     let _ = answer.write_all(&line).await;
@@ -93,8 +96,8 @@ impl Fake {
     }
 
     fn show_policy(&self, gateway: &str) -> Pipe {
-        let line = present(&lock(&self.world), gateway).and_then(|sealed| ack_line(&sealed));
-        match line {
+        let present = present(&lock(&self.world), gateway);
+        match present.and_then(|sealed| line(&sealed.standing())) {
             Ok(line) => Pipe {
                 output: Box::pin(std::io::Cursor::new(line)),
                 ..ended(0, "")
@@ -126,6 +129,14 @@ impl Fake {
         let Some(container) = world.find(name) else {
             return Err(call.missing(format!("No such container: {name}")));
         };
+        let asks = container.observed.spec.command.as_deref();
+        if asks.is_some_and(|words| words == ["gateway", "host-addresses"]) {
+            let line = format!("[\"{HOST_ADDRESS}\"]\n");
+            return Ok(Pipe {
+                output: Box::pin(std::io::Cursor::new(line)),
+                ..ended(0, "")
+            });
+        }
         let id = container.observed.id.clone();
         let open_stdin = container.open_stdin;
         let mut code = container.ended.subscribe();
@@ -148,8 +159,8 @@ impl Fake {
     }
 }
 
-fn ack_line(sealed: &Sealed) -> Result<Vec<u8>, PolicyError> {
-    serde_json::to_vec(&sealed.ack()).map_err(|error| PolicyError::Corrupt(error.to_string()))
+fn line(answer: &impl serde::Serialize) -> Result<Vec<u8>, PolicyError> {
+    serde_json::to_vec(answer).map_err(|error| PolicyError::Corrupt(error.to_string()))
 }
 
 fn volume_of<'a>(world: &'a World, gateway: &str) -> Option<&'a str> {
@@ -168,6 +179,12 @@ fn present(world: &World, gateway: &str) -> Result<Sealed, PolicyError> {
 
 fn deliver(world: &mut World, gateway: &str, delivery: &[u8]) -> Result<Sealed, PolicyError> {
     let offered = Sealed::read(delivery)?;
+    let carries = world
+        .find(gateway)
+        .is_some_and(|found| !found.observed.spec.cap_add.is_empty());
+    if offered.policy.is_open() && !carries {
+        return Err(PolicyError::Closed);
+    }
     offered.may_follow(present(world, gateway).ok().as_ref())?;
     let name = volume_of(world, gateway).map(str::to_owned);
     let volume = name.and_then(|name| world.volumes.get_mut(&name));

@@ -92,6 +92,7 @@ impl Volume {
         Self {
             observed: ObservedVolume {
                 labels: labels.clone(),
+                violations: Vec::new(),
             },
             seeded: None,
             policy: None,
@@ -255,7 +256,10 @@ impl World {
         let network_of = ObservedNetwork {
             id: self.next_id(),
             subnet: Some(network.subnet),
-            closed: true,
+            bridge: Some(network.bridge),
+            range: Some(network.dynamic_range()),
+            closed: !network.outside,
+            outside: network.outside,
             labels: labels.clone(),
             attached: Vec::new(),
         };

@@ -27,7 +27,9 @@ fn keyword(inner: impl Strategy<Value = Value> + Clone) -> impl Strategy<Value =
     let named = prop::collection::btree_map(name.prop_map(str::to_owned), inner.clone(), 0..3)
         .prop_map(|map| json!(map));
     let pick = |values: Vec<Value>| prop::sample::select(values);
-    let kinds = ["string", "integer", "number", "boolean", "array", "object"];
+    let kinds = [
+        "string", "integer", "number", "boolean", "array", "object", "null",
+    ];
     let lists = vec![json!(["a"]), json!(["a", "b"]), json!([]), json!(["x"])];
     let number = pick(vec![json!(0), json!(1), json!(5), json!(-2), json!(0.5)]);
     let right = prop_oneof![
@@ -37,6 +39,8 @@ fn keyword(inner: impl Strategy<Value = Value> + Clone) -> impl Strategy<Value =
         }),
         4 => named.prop_map(|value| ("properties".to_owned(), value)),
         2 => inner.clone().prop_map(|value| ("items".to_owned(), value)),
+        2 => prop::collection::vec(inner.clone(), 1..3)
+            .prop_map(|parts| ("anyOf".to_owned(), json!(parts))),
         1 => inner.prop_map(|value| ("additionalProperties".to_owned(), value)),
         3 => pick(kinds.iter().map(|kind| json!(kind)).collect())
             .prop_map(|value| ("type".to_owned(), value)),
@@ -107,6 +111,12 @@ fn what_tools_usually_take_is_plainly_right() {
             "required": ["city"],
             "additionalProperties": false,
         }),
+        json!({ "type": "object", "properties": {
+            "project": { "anyOf": [{ "type": "string" }, { "type": "null" }], "default": null, "title": "Project" },
+            "ids": { "anyOf": [{ "type": "array", "items": { "type": "integer" } }, { "type": "string" }], "default": "" },
+            "key": { "type": "string", "minLength": 2, "maxLength": 3, "default": "äöü" },
+            "any": { "default": null, "title": "Any" },
+        }}),
     ] {
         assert!(is_right(&schema), "{schema}");
         assert_eq!(check(&schema), Vec::new());
@@ -124,6 +134,11 @@ fn what_is_not_plainly_right_is_left_to_the_full_check() {
         json!({ "type": "object", "properties": { "a": { "type": "integer", "maximum": 1, "default": 2 } } }),
         json!({ "type": "object", "properties": { "a": { "type": "string", "enum": ["x"], "default": "y" } } }),
         json!({ "type": "object", "required": ["a"] }),
+        json!({ "type": "object", "anyOf": [{ "type": "object" }] }),
+        json!({ "type": "object", "properties": { "a": { "anyOf": [] } } }),
+        json!({ "type": "object", "properties": { "a": { "anyOf": [{ "type": "string" }], "default": null } } }),
+        json!({ "type": "object", "properties": { "a": { "type": "string", "minLength": 2, "default": "ä" } } }),
+        json!({ "type": "object", "properties": { "a": { "required": [], "default": null } } }),
         json!({ "type": "object", "propertys": {} }),
         json!({ "$schema": "http://json-schema.org/draft-04/schema#", "type": "object" }),
     ] {

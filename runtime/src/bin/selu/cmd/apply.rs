@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use selu_compiler::diff::Action;
 use selu_compiler::lock::stale;
-use selu_compiler::model::{InstanceKey, NetworkMode};
+use selu_compiler::model::InstanceKey;
 use selu_compiler::plan::{ImageKind, Plan, PlannedImage};
 use selu_compiler::source::SourceSet;
-use selu_runtime::apply::{self, Job, Report, unenforceable};
+use selu_runtime::apply::{self, Job, Report};
 use selu_runtime::discover::Journal;
 use selu_runtime::engine::Engine;
 use selu_runtime::secrets::Secrets;
@@ -32,6 +32,10 @@ pub(crate) async fn run(
     stop: &Stop,
     args: &ApplyArgs,
 ) -> anyhow::Result<Exit> {
+    if args.strict.allow_local && !args.strict.read_only() {
+        let message = "--allow-local says something with --locked or --frozen only";
+        return Err(Ending::usage(message).into());
+    }
     let Some(source) = source(cli, printer, args)? else {
         return Ok(Exit::Failed);
     };
@@ -52,7 +56,6 @@ pub(crate) async fn run(
         return Ok(Exit::Failed);
     };
     let targets = source.targets();
-    refuse_unenforceable(&planned.plan, targets)?;
     refuse_emptying(&planned)?;
     if let Source::Directory { loaded, .. } = &source
         && args.strict.read_only()
@@ -222,36 +225,6 @@ fn announce(
             printer.warn(&missing.to_string());
         }
     }
-}
-
-/// Nobody would enforce these rules, so nothing is touched.
-fn refuse_unenforceable(plan: &Plan, targets: &Targets) -> anyhow::Result<()> {
-    let places: Vec<String> = unenforceable(plan)
-        .into_iter()
-        .filter(|key| meant(targets, key))
-        .filter_map(|key| {
-            let instance = plan.instances.get(key)?;
-            let origin = &instance.origin;
-            let mode = match instance.network_rules.mode {
-                NetworkMode::None => "none",
-                NetworkMode::Allowlist => "allowlist",
-                NetworkMode::Any => "any",
-            };
-            Some(format!(
-                "\n  {}:{}:{}: {key} has network.mode `{mode}`",
-                origin.file, origin.line, origin.column
-            ))
-        })
-        .collect();
-    if places.is_empty() {
-        return Ok(());
-    }
-    let message = format!(
-        "this version of selu can't enforce network rules other than `none` yet, so it applies nothing:{}",
-        places.concat()
-    );
-    let hint = "set network.mode to `none`, or leave these capabilities out; check, plan and lock --check work with them";
-    Err(Hinted::new(message, hint).into())
 }
 
 /// A directory that has lost its capabilities must not empty an engine (K06).

@@ -6,11 +6,10 @@ use selu_runtime::stop::Stop;
 use serde_json::{Value, json};
 
 use crate::args::{Cli, DestroyArgs};
-use crate::exit::Exit;
+use crate::exit::{Ending, Exit};
 use crate::held;
-use crate::hints::Hinted;
 use crate::printer::Printer;
-use crate::project::{document, engine, load_project};
+use crate::project::{Owner, document, engine, owner};
 
 pub(crate) async fn run(
     cli: &Cli,
@@ -18,14 +17,11 @@ pub(crate) async fn run(
     stop: &Stop,
     args: &DestroyArgs,
 ) -> anyhow::Result<Exit> {
-    let Some(project) = load_project(cli, printer, &args.directory)? else {
+    let Some(Owner { name, settings }) = owner(cli, printer, &args.directory)? else {
         return Ok(Exit::Failed);
     };
-    let engine = engine(cli, &project.settings).await?;
-    let Some(project) = project.name else {
-        let hint = "set `name` in selu.toml, or say --project NAME";
-        return Err(Hinted::new("the project has no name, so it owns nothing", hint).into());
-    };
+    let project = name;
+    let engine = engine(cli, &settings).await?;
     let observed = engine.observe(&project, &[]).await?;
     let removal = Removal::of(&observed, args.volumes);
     let image = gateway_image(&project);
@@ -57,9 +53,18 @@ pub(crate) async fn run(
     let timeout = args.consent.lock_timeout;
     let mut hold = held::take(engine.as_ref(), &project, &image, "destroy", timeout).await?;
     let work = async {
-        // Looked at again: what came meanwhile is removed too, what went is gone.
+        // Looked at again: what went is gone, and what came was in no answer.
         let observed = engine.observe(&project, &[]).await?;
-        let removal = Removal::of(&observed, args.volumes);
+        let now = Removal::of(&observed, args.volumes);
+        let appeared = now.beyond(&removal);
+        if !appeared.is_empty() {
+            let mut message = "these appeared since the question; nothing was removed:".to_owned();
+            for name in appeared {
+                message.push_str(&format!("\n  {}", crate::printer::shown(&name)));
+            }
+            return Err(Ending::stale(message).into());
+        }
+        let removal = now;
         anyhow::Ok((
             destroy(engine.as_ref(), &observed, &removal, stop).await,
             removal,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use selu_compiler::lock::{Lock, stale};
 use selu_compiler::model::InstanceKey;
 use selu_compiler::plan::{ImageKind, Plan, PlannedGateway};
-use selu_runtime::apply::{self, Discovery, Job, Report, unenforceable};
+use selu_runtime::apply::{self, Discovery, Job, Report};
 use selu_runtime::discover::Journal;
 use selu_runtime::engine::Engine;
 use selu_runtime::secrets::Secrets;
@@ -84,19 +84,8 @@ pub(crate) async fn run(
         .map(|(key, _)| key)
         .filter(|key| meant(&targets, key) && !unverified.contains_key(*key))
         .collect();
-    let closed: BTreeSet<&InstanceKey> = unenforceable(&planned.plan).into_iter().collect();
     let mut report = Report::default();
-    for key in dynamic.intersection(&closed) {
-        let why =
-            "its network rules can't be enforced by this version of selu yet, so it is not started";
-        report
-            .discoveries
-            .insert((*key).clone(), Discovery::Failed(why.to_owned()));
-    }
-    let wanted: Vec<InstanceKey> = dynamic
-        .difference(&closed)
-        .map(|key| (*key).clone())
-        .collect();
+    let wanted: Vec<InstanceKey> = dynamic.into_iter().cloned().collect();
     let finish = |plan: &Plan, report: Report| {
         let locking = Locking {
             printer,

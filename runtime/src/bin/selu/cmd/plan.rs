@@ -3,7 +3,6 @@
 use selu_compiler::lock::{Stale, stale};
 use selu_compiler::plan::saved::{Basis, PlanDocument};
 use selu_compiler::report;
-use selu_runtime::apply::unenforceable;
 use selu_runtime::discover::Journal;
 
 use crate::args::{Cli, PlanArgs};
@@ -49,13 +48,6 @@ pub(crate) async fn run(cli: &Cli, printer: &Printer, args: &PlanArgs) -> anyhow
             "selu.lock: {}, apply will write it anew",
             counted(stale.len(), "difference")
         )),
-    }
-    for key in unenforceable(&planned.plan) {
-        if meant(&targets, key) {
-            printer.warn(&format!(
-                "{key}: apply will refuse this: this version of selu enforces no network mode other than `none`"
-            ));
-        }
     }
     if let Some(path) = &args.out {
         let around = Around {
