@@ -38,14 +38,14 @@ tools:
 ";
 
 /// A project whose tools are locked, as `selu lock` leaves it.
-fn locked() -> Desk {
+pub(crate) fn locked() -> Desk {
     let desk = Desk::with_project();
     desk.write("agents/weather/capabilities/api/manifest.yaml", TOOLS);
     lock(&desk);
     desk
 }
 
-fn lock(desk: &Desk) {
+pub(crate) fn lock(desk: &Desk) {
     let root = Utf8Path::from_path(desk.path()).unwrap();
     let sources = selu_compiler::source::read(root);
     let project = selu_compiler::check::check(&sources).project.unwrap();

@@ -6,6 +6,7 @@
 )]
 
 mod check;
+mod credentials;
 mod engine_down;
 mod field;
 mod field_locks;

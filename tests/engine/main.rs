@@ -9,6 +9,7 @@
 )]
 
 mod call;
+mod canary;
 mod capability;
 mod contract;
 mod cuts;

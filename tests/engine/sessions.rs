@@ -129,10 +129,10 @@ fn a_session_follows_the_plan_and_keeps_its_workspace() {
     let project = environment("sessions-change", "");
     write(&project, "kept", &["--session", "s"]);
     let file = "agents/a/capabilities/probe/manifest.yaml";
-    let manifest = format!("{}resources: {{pids_limit: 40}}\n", project.read(file));
+    let manifest = format!("{}cache: {{enabled: true}}\n", project.read(file));
     project.write(file, &manifest);
     let refused = invoke(&project, &["context", "--session", "s"]).expect(1);
-    assert!(refused.stderr.contains("limits.pids"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("cache is `false` in the lock"), "{}", refused.stderr);
     project.selu(&["apply", "-y"]).expect(0);
     assert_eq!(
         sessions(&project),
