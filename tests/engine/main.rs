@@ -9,6 +9,7 @@
 )]
 
 mod call;
+mod canary;
 mod capability;
 mod contract;
 mod cuts;
@@ -21,7 +22,9 @@ mod field;
 mod gateway;
 mod hardening;
 mod hold;
+mod invoke;
 mod isolation;
+mod limits;
 mod local_user;
 mod main_job;
 mod messages;
@@ -30,5 +33,6 @@ mod plans;
 mod project;
 mod registry;
 mod service;
+mod sessions;
 mod volumes;
 mod world;
