@@ -315,6 +315,30 @@ fn a_local_image_whose_folder_is_gone_is_bound_to_nothing() {
 }
 
 #[test]
+fn b07_an_image_that_only_this_engine_has_is_local_and_no_digest_is_invented() {
+    let mut world = World::new();
+    world.image().digest = None;
+    assert_eq!(world.codes(), ["unreproducible-image"]);
+    let local = image(&world);
+    assert_eq!(local.kind, ImageKind::Local);
+    // What it is known by is the engine's own id, which is no digest that a registry would know.
+    assert_eq!(local.digest.as_deref(), Some(IMAGE_ID));
+    assert_eq!(local.reference.as_deref(), Some(IMAGE_ID));
+    // Another machine with the same lock has no such image, and takes none in its place.
+    world.lock_image(ImageKind::Local, Some(IMAGE_ID), None);
+    world.observed.images.clear();
+    assert!(world.resolve().plan.is_none());
+    assert_eq!(world.codes(), ["locked-image-gone"]);
+}
+
+#[test]
+fn c08_swap_is_not_extra_to_the_memory_limit() {
+    let spec = resident(&World::new()).spec;
+    assert_eq!(spec.memory_bytes, 128 << 20);
+    assert_eq!(spec.memory_swap_bytes, spec.memory_bytes);
+}
+
+#[test]
 fn a_missing_image_names_its_cure() {
     let mut world = World::new();
     world.observed.images.clear();
@@ -434,7 +458,7 @@ fn the_container_learns_its_session_or_that_it_is_shared() {
 }
 
 #[test]
-fn more_cores_than_the_engine_has_is_an_error_and_as_many_is_not() {
+fn c03_more_cores_than_the_engine_has_is_an_error_and_as_many_is_not() {
     let mut world = World::new();
     world.capability("weather/api").limits.nano_cpus = 2_000_000_000;
     assert_eq!(world.codes(), [""; 0]);
@@ -497,7 +521,7 @@ fn findings_about_image_and_cores_point_at_the_line_that_says_them() {
 }
 
 #[test]
-fn what_the_engine_warns_about_is_passed_on() {
+fn c08_a_missing_swap_limit_that_the_engine_warns_about_is_passed_on() {
     let mut world = World::new();
     world.observed.engine.warnings = vec!["No swap limit support".to_owned()];
     assert_eq!(

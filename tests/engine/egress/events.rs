@@ -89,7 +89,7 @@ impl Stage {
             result
         });
         assert!(tries.load(Ordering::Relaxed) > 0, "nothing was tried");
-        self.scene.free.fence(lab);
+        lab.fence();
         let leaked: Vec<_> = lab
             .since(mark)
             .into_iter()
@@ -200,7 +200,7 @@ fn without_the_gateway_nothing_leaves_calls_say_so_and_apply_heals() {
     stage.while_trying(&lab, || {
         docker_text(&["stop", "-t", "10", &stage.gateway()]);
         assert!(!stage.inside.echoes(&stage.api, 7), "what was allowed");
-        let answer = stage.scene.inside(
+        let answer = stage.scene.inside_by_engine(
             "open",
             "talk",
             &json!({"to": "api.selu-lab.net", "port": 7}),
@@ -305,7 +305,7 @@ fn a_restart_of_the_engine_restores_everything() {
         assert!(inside.connect(address, port).is_err(), "{address}:{port}");
     }
     stage.scene.free.restart();
-    stage.scene.free.fence(&lab);
+    lab.fence();
     assert!(
         !lab.since(mark)
             .iter()

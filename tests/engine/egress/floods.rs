@@ -177,7 +177,7 @@ fn new_names_below_a_wildcard_are_rationed_and_never_leave() {
     crowd.near_is_served("during a flood of names");
     assert!(answered(&here) > 0, "{here}");
     assert!(answered(&here) < 1500, "{here}");
-    crowd.scene.free.fence(&lab);
+    lab.fence();
     let asked: Vec<Value> = lab
         .since(mark)
         .into_iter()

@@ -26,6 +26,8 @@ pub(crate) const WILD: &str = "11.20.30.12";
 pub(crate) const PRIVATE: &str = "10.123.0.10";
 /// `private6.selu-lab.net` shares the machine with it; nobody may reach this one.
 pub(crate) const PRIVATE_OTHER: &str = "10.123.0.11";
+/// Where only fences go.
+const FENCE: &str = "11.20.30.14";
 /// Metadata services of four clouds. The second is globally reachable by the registry.
 pub(crate) const METADATA: [&str; 4] = [
     "169.254.169.254",
@@ -85,7 +87,7 @@ impl Lab {
         remove_network();
         make_network();
         let folder = tempfile::tempdir().unwrap();
-        let servers: Vec<&str> = [WWW, OTHER, WILD, PRIVATE, PRIVATE_OTHER]
+        let servers: Vec<&str> = [WWW, OTHER, WILD, FENCE, PRIVATE, PRIVATE_OTHER]
             .into_iter()
             .chain(METADATA)
             .collect();
@@ -161,14 +163,23 @@ impl Lab {
         self.seen.lines.lock().unwrap()[mark..].to_vec()
     }
 
-    /// Waits for something that arrives after a mark.
-    pub(crate) fn expect(&self, mark: usize, what: &str, matches: impl Fn(&Value) -> bool) {
-        let deadline = Instant::now() + Duration::from_secs(10);
-        let mut lines = self.seen.lines.lock().unwrap();
-        while !lines[mark..].iter().any(&matches) {
-            let left = deadline.saturating_duration_since(Instant::now());
-            assert!(!left.is_zero(), "{what} never arrived");
-            lines = self.seen.more.wait_timeout(lines, left).unwrap().0;
+    /// Sends datagrams into the lab until all that came before is told: what is told of the second one is told after all
+    /// that was there when the first one was.
+    pub(crate) fn fence(&self) {
+        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
+        for _ in 0..2 {
+            let mark = self.mark();
+            socket.send_to(b"fence", (FENCE, 443)).unwrap();
+            let deadline = Instant::now() + Duration::from_secs(30);
+            let mut lines = self.seen.lines.lock().unwrap();
+            while !lines[mark..]
+                .iter()
+                .any(|line| line["at"] == format!("{FENCE}:443"))
+            {
+                let left = deadline.saturating_duration_since(Instant::now());
+                assert!(!left.is_zero(), "a datagram never arrived in the lab");
+                lines = self.seen.more.wait_timeout(lines, left).unwrap().0;
+            }
         }
     }
 }
@@ -234,7 +245,7 @@ fn make_network() {
     ] {
         ip(&line);
     }
-    for address in [DNS, WWW, OTHER, WILD] {
+    for address in [DNS, WWW, OTHER, WILD, FENCE] {
         ip(&format!("-n {NAMESPACE} address add {address}/24 dev lab"));
     }
     ip(&format!("-n {NAMESPACE} route add default via {}", HOST[0]));

@@ -5,7 +5,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::lab::{self, Lab};
+use super::lab;
+use crate::call::Calls;
 use crate::daemon;
 use crate::project::{Run, TestProject, run};
 use crate::world::docker_text;
@@ -53,6 +54,7 @@ pub(crate) struct Scene {
     /// project's, so it goes first.
     pub(crate) free: FreeContainer,
     pub(crate) project: TestProject,
+    calls: Calls,
 }
 
 /// Where the unrestricted container listens, on every address that it has.
@@ -99,7 +101,11 @@ impl Scene {
     fn up(project: TestProject, topic: &str) -> Self {
         project.up();
         let free = FreeContainer::new(topic, &project.image("web", "open"));
-        Self { project, free }
+        Self {
+            free,
+            project,
+            calls: Calls::new(),
+        }
     }
 
     /// The name of a capability's container and network.
@@ -149,8 +155,27 @@ impl Scene {
         ])
     }
 
-    /// Uses a tool of the probe in a capability's container. It does not go through the gateway, and so works without.
+    /// Uses a tool of the probe in a capability's container, as a call of it. What the probe could not even try is told as
+    /// an outcome too.
     pub(crate) fn inside(&self, capability: &str, tool: &str, arguments: &Value) -> Value {
+        match self.calls.call(
+            &self.project.gateway(),
+            &self.resident(capability),
+            tool,
+            arguments,
+        ) {
+            Ok(answer) => answer,
+            Err(error) => json!({"ok": false, "error": error}),
+        }
+    }
+
+    /// The same, without the gateway's help.
+    pub(crate) fn inside_by_engine(
+        &self,
+        capability: &str,
+        tool: &str,
+        arguments: &Value,
+    ) -> Value {
         probe_in(&self.resident(capability), tool, arguments)
     }
 
@@ -179,8 +204,8 @@ pub(crate) fn address_in(container: &str, network: &str) -> String {
         .to_owned()
 }
 
-/// Uses a tool of the probe in a container that has it; what the probe could not even try is told as an outcome too.
-pub(crate) fn probe_in(container: &str, tool: &str, arguments: &Value) -> Value {
+/// Uses a tool of the probe in a container that has it.
+fn probe_in(container: &str, tool: &str, arguments: &Value) -> Value {
     let done = run(Command::new("docker").args([
         "exec",
         container,
@@ -301,18 +326,6 @@ impl FreeContainer {
     pub(crate) fn restart(&mut self) {
         docker_text(&["start", &self.name]);
         self.pid = pid(&self.name);
-    }
-
-    /// Sends datagrams into the lab until all that came before is told: what is told of the second one is told after all
-    /// that was there when the first one was.
-    pub(crate) fn fence(&self, lab: &Lab) {
-        for _ in 0..2 {
-            let mark = lab.mark();
-            self.probe("udp", &json!({"address": lab::WILD, "port": 443}));
-            lab.expect(mark, "a datagram from the unrestricted container", |line| {
-                line["kind"] == "udp" && line["at"] == format!("{}:443", lab::WILD)
-            });
-        }
     }
 
     /// An address of this container's network that is not its own.

@@ -140,10 +140,10 @@ impl Row {
 
     pub(crate) fn run(&self, scene: &Scene, lab: &Lab) -> Outcome {
         let proved = self.prove(scene, lab);
-        scene.free.fence(lab);
+        lab.fence();
         let mark = lab.mark();
         let result = self.attempt(scene);
-        scene.free.fence(lab);
+        lab.fence();
         let answered = self.succeeded(&result, mark, lab);
         let met = met(&result);
         let quiet = self.quiet.as_ref().filter(|_| !self.refusals.is_empty());
@@ -202,7 +202,7 @@ impl Row {
             }
         };
         if self.by_arrival {
-            scene.free.fence(lab);
+            lab.fence();
         }
         if self.succeeded(&result, mark, lab) {
             Ok(())

@@ -129,7 +129,9 @@ async fn converse(
         let client = Metered::unmetered(Arc::clone(client), read.freeze());
         let upstream = Metered::new(Arc::clone(upstream), ticket.meter(activity));
         // A refusal is told to the client in words, so that its connection is not broken off but ended.
-        if let Err(reason) = http::forward(dialect, ticket.target(), client, upstream).await {
+        // In a box, so that connections that are no HTTP do not have the room for it.
+        let forward = Box::pin(http::forward(dialect, ticket.target(), client, upstream));
+        if let Err(reason) = forward.await {
             ticket.because(reason);
         }
         return Ok(());

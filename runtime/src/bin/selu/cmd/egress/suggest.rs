@@ -165,7 +165,11 @@ impl Suggestion {
                 Some(advice) => tried.push(advice),
                 None => {
                     if let (Some(target), Some(why)) = (target(event), &event.reason) {
-                        suggestion.left_out.insert(target, escape(&why.text));
+                        let why = match wanted {
+                            true => "no entry can allow it".to_owned(),
+                            false => escape(&why.text),
+                        };
+                        suggestion.left_out.insert(target, why);
                     }
                 }
             }
@@ -396,7 +400,7 @@ mod tests {
             text.starts_with("# what weather/api tried\nnetwork:\n  mode: none\n"),
             "{text}"
         );
-        assert_eq!(text.matches("# left out: ").count(), 3, "{text}");
+        assert_eq!(text.matches("# left out: ").count(), 4, "{text}");
         assert!(!text.contains('\u{1b}'), "{text}");
     }
 
