@@ -158,11 +158,6 @@ impl Ticket {
         Ok(())
     }
 
-    /// Whose network it is in.
-    pub(crate) fn context(&self) -> &Arc<NetworkContext> {
-        &self.context
-    }
-
     /// Where to.
     pub(crate) fn target(&self) -> &Target {
         &self.target
