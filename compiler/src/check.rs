@@ -43,16 +43,16 @@ pub struct Checked {
     pub project: Option<Project>,
     /// All findings, by file, line and column.
     pub diagnostics: Vec<Diagnostic>,
-    /// Whose objects are meant, for what needs nothing else; `None` if the name is not known or selu.toml has an error, so
-    /// that neither the owner nor the engine is guessed.
+    /// Whose objects are meant, for what needs nothing else; `None` if selu.toml has an error, so that neither the owner nor
+    /// the engine is guessed.
     pub owner: Option<Owner>,
 }
 
 /// Whose objects on which engine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Owner {
-    /// The project's name.
-    pub name: String,
+    /// The project's name, where it has one.
+    pub name: Option<String>,
     /// selu.toml.
     pub settings: Settings,
 }
@@ -68,18 +68,16 @@ pub fn check_on(threads: NonZero<usize>, sources: &SourceSet) -> Checked {
     let outcomes = parallel::map(threads, &folders(sources), |folder| {
         Arc::new(capability::check(folder))
     });
-    whole_project(sources, outcomes, |folder| Arc::new(agent::read(folder)))
+    whole_project(sources, outcomes, |folders| {
+        parallel::map(threads, folders, |folder| Arc::new(agent::read(folder)))
+    })
 }
 
 /// [`check`], where only those capabilities and agents are read that are not as they were in the last one.
 pub fn check_again(sources: &SourceSet, cache: &mut Cache) -> Checked {
     let outcomes = cache.outcomes(&folders(sources));
-    let mut drafts = cache.drafts(&sources.agents).into_iter();
-    whole_project(sources, outcomes, |folder| {
-        drafts
-            .next()
-            .unwrap_or_else(|| Arc::new(agent::read(folder)))
-    })
+    cache.forget_other_agents(&sources.agents);
+    whole_project(sources, outcomes, |folders| cache.drafts(folders))
 }
 
 /// Every capability's folder: those of the agents, then the shared ones.
@@ -92,12 +90,14 @@ fn folders(sources: &SourceSet) -> Vec<&CapabilityFolder> {
         .collect()
 }
 
-/// The project, from its capabilities in the order of [`folders`], and from its agents, asked for in the order of their
-/// folders.
+/// Agents whose files are kept as trees at the same time.
+const AGENTS_AT_ONCE: usize = 64;
+
+/// The project, from its capabilities in the order of [`folders`], and from its agents, some at a time.
 fn whole_project(
     sources: &SourceSet,
     outcomes: Vec<Arc<Outcome>>,
-    draft: impl FnMut(&AgentFolder) -> Arc<Draft>,
+    drafts: impl FnMut(&[AgentFolder]) -> Vec<Arc<Draft>>,
 ) -> Checked {
     let mut diagnostics = sources.findings.clone();
     let mut settings = sources
@@ -116,7 +116,7 @@ fn whole_project(
     let mut agents = if sources.kind == Some(RootKind::Capability) {
         nameless(shared, &mut ids, &mut diagnostics)
     } else {
-        agents(sources, own, shared, draft, &mut ids, &mut diagnostics)
+        agents(sources, own, shared, drafts, &mut ids, &mut diagnostics)
     };
     if settings.has_targets() {
         settings.targets(&instances(&ids, &agents), &mut diagnostics);
@@ -134,8 +134,8 @@ fn whole_project(
     let sound = !diagnostics.iter().any(|diagnostic| {
         diagnostic.severity == Severity::Error && diagnostic.place.origin.file == "selu.toml"
     });
-    let owner = name.clone().filter(|_| sound).map(|name| Owner {
-        name,
+    let owner = (sound && sources.kind.is_some()).then(|| Owner {
+        name: name.clone(),
         settings: settings.settings.clone(),
     });
     let project = (!wrong).then_some(Project {
@@ -157,15 +157,16 @@ fn agents(
     sources: &SourceSet,
     own: Vec<Vec<Arc<Outcome>>>,
     shared: Vec<Arc<Outcome>>,
-    mut draft: impl FnMut(&AgentFolder) -> Arc<Draft>,
+    mut drafts: impl FnMut(&[AgentFolder]) -> Vec<Arc<Draft>>,
     ids: &mut Ids,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> BTreeMap<String, Agent> {
     let mut shared = Shared::new(shared, diagnostics);
     let mut first: HashMap<String, Place> = HashMap::new();
     let mut agents = BTreeMap::new();
-    for (folder, own) in sources.agents.iter().zip(own) {
-        let draft = draft(folder);
+    let folders = sources.agents.chunks(AGENTS_AT_ONCE);
+    let drafts = folders.flat_map(|folders| folders.iter().zip(drafts(folders)));
+    for ((folder, draft), own) in drafts.zip(own) {
         if let Some(first) = first.get(&draft.id) {
             diagnostics.push(
                 Diagnostic::new(

@@ -13,8 +13,8 @@ use crate::plan::Plan;
 use crate::plan::saved::PlanDocument;
 
 pub use call::{Called, call_json};
-pub use escape::escape;
 pub(crate) use escape::hidden;
+pub use escape::{escape, json_text};
 pub(crate) use view::cores;
 
 const PLAN_TEXT: &str = include_str!("report/plan.txt");

@@ -24,6 +24,7 @@ mod worker;
 pub use pipe::OPENED;
 pub use roles::main;
 pub use store::{POLICY_FOLDER, Store, StoreError};
+pub use worker::{AddressKind, address_kind};
 
 /// User and group of the roles that own the policy, and of process 1 where nothing is carried.
 pub const RUN_USER: &str = "65532:65532";

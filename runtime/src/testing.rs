@@ -3,6 +3,7 @@
 pub(crate) mod server;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use selu_compiler::model::{
     Agent, Capability, Class, Filesystem, ImageReference, Limits, Network, NetworkMode, Origin,
@@ -76,7 +77,7 @@ pub(crate) fn project(agents: Vec<(&str, Vec<Capability>)>) -> Project {
             prompts: BTreeMap::new(),
             capabilities: capabilities
                 .into_iter()
-                .map(|one| (one.id.clone(), one.into()))
+                .map(|one| (one.id.clone(), Arc::new(one)))
                 .collect(),
         };
         (id.to_owned(), agent)

@@ -53,7 +53,42 @@ fn levels_of_the_project_hold_for_every_command() {
         .says("error[SELU0307]");
     settings("allow");
     let ran = desk.run(&["check", "--deny", "warnings"]).exits(0);
-    assert_eq!((ran.out.as_str(), ran.err.as_str()), ("no findings\n", ""));
+    assert_eq!(
+        (ran.out.as_str(), ran.err.as_str()),
+        ("no findings\n", "checked 1 agent and 1 capability\n")
+    );
+}
+
+#[test]
+fn what_was_checked_is_counted() {
+    let desk = Desk::with_project();
+    desk.write("agents/other/agent.yaml", "id: other\nname: Other\n");
+    desk.write(
+        "capabilities/idle/manifest.yaml",
+        "id: idle\nimage: a/b:1\n",
+    );
+    desk.run(&["check"])
+        .exits(0)
+        .says("checked 2 agents and 2 capabilities");
+    let lone = Desk::new();
+    lone.write("manifest.yaml", "id: idle\nimage: a/b:1\n");
+    lone.run(&["check"]).exits(0).says("checked 1 capability");
+}
+
+#[test]
+fn json_shows_characters_that_hide_or_reorder() {
+    let desk = Desk::with_project();
+    desk.manifest("class: \"too\u{202e}l\u{200b}\"\n");
+    for format in ["json", "sarif"] {
+        let ran = desk.run(&["check", "--format", format]).exits(1);
+        assert!(!ran.out.contains(['\u{202e}', '\u{200b}']), "{}", ran.out);
+        serde_json::from_str::<serde_json::Value>(&ran.out).unwrap();
+    }
+    desk.manifest("licence\u{200b}: MIT\n");
+    let ran = desk.run(&["check", "--format", "json"]).exits(0);
+    assert!(ran.out.contains(r"licence\u200b"), "{}", ran.out);
+    let message = ran.json()["diagnostics"][0]["path"].clone();
+    assert!(message.as_str().unwrap().contains('\u{200b}'), "{message}");
 }
 
 #[test]

@@ -3,11 +3,13 @@ use std::os::unix::net::UnixListener;
 
 use crate::{Desk, Ran};
 
-const NEED_AN_ENGINE: [&[&str]; 5] = [
+const NEED_AN_ENGINE: [&[&str]; 7] = [
     &["plan"],
     &["apply", "-y"],
     &["status"],
     &["destroy", "-y"],
+    &["egress"],
+    &["egress", "--suggest", "weather/api"],
     &["plan", "--detailed-exitcode"],
 ];
 

@@ -193,7 +193,7 @@ fn h05_what_a_textual_merge_left_is_named_and_never_mended_in_silence() {
         "{}",
         ran.out
     );
-    assert!(ran.out.contains("selu.lock:34"), "{}", ran.out);
+    assert!(ran.out.contains("selu.lock:33"), "{}", ran.out);
     assert!(
         !text.contains("checksum") && !text.contains("generated"),
         "nothing global"

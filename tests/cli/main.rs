@@ -14,6 +14,7 @@ mod hostile;
 mod invoke;
 mod plans;
 mod project;
+mod same;
 mod secrets;
 mod usage;
 

@@ -1,5 +1,7 @@
 //! Agents from public catalogues: what is found in each is what an independent list expects.
 
+mod leaves;
+
 use std::collections::BTreeMap;
 use std::fs;
 

@@ -1,6 +1,9 @@
 //! selu.toml.
 
-use selu_compiler::model::{InstanceKey, OnChange, Policy};
+use selu_compiler::model::{InstanceKey, Limits, OnChange, Policy, schemas};
+use selu_compiler::plan::PlannedInstance;
+use selu_compiler::report;
+use selu_compiler::resolve::resolve;
 
 use crate::fixture::{Fixture, PROJECT, check_settings};
 
@@ -144,4 +147,163 @@ fn an_engine_host_is_an_address() {
         check_settings("[engine]\nhost = \"tcp://10.0.0.5:2375\"\n"),
         Vec::<String>::new()
     );
+}
+
+/// The limits of every instance, in key order.
+fn limits(fixture: &Fixture) -> Vec<(String, Limits)> {
+    let project = fixture.check().project.unwrap();
+    project
+        .instances()
+        .map(|(key, _, capability)| (key.to_string(), capability.limits.clone()))
+        .collect()
+}
+
+#[test]
+fn limits_of_one_instance_stand_in_place_of_the_manifests() {
+    let fixture = Fixture::new([
+        (
+            "agents/a/agent.yaml",
+            "id: a\nname: A\ncapabilities: [{id: disk}]\n",
+        ),
+        ("agents/a/agent.md", "You help.\n"),
+        (
+            "agents/b/agent.yaml",
+            "id: b\nname: B\ncapabilities: [{id: disk}]\n",
+        ),
+        ("agents/b/agent.md", "You help.\n"),
+        (
+            "capabilities/disk/manifest.yaml",
+            "id: disk\nimage: a/b:1\nresources: {max_memory_mb: 256, pids_limit: 10}\n",
+        ),
+        (
+            "selu.toml",
+            "[project]\nname = \"demo\"\n\n[limits.\"b/disk\"]\nmax_memory_mb = 512\nmax_cpu_fraction = 0.57\n",
+        ),
+    ]);
+    assert_eq!(fixture.lines(), [""; 0]);
+    let manifest = Limits {
+        memory_mb: 256,
+        nano_cpus: 500_000_000,
+        cpu_seconds: 30,
+        pids: 10,
+    };
+    let overridden = Limits {
+        memory_mb: 512,
+        nano_cpus: 570_000_000,
+        ..manifest
+    };
+    assert_eq!(
+        limits(&fixture),
+        [
+            ("a/disk".to_owned(), manifest),
+            ("b/disk".to_owned(), overridden)
+        ]
+    );
+}
+
+#[test]
+fn the_plan_shows_which_limits_are_overridden_and_where() {
+    let fixture = Fixture::new(PROJECT);
+    fixture.write(
+        "selu.toml",
+        b"[project]\nname = \"demo\"\n[limits.\"helper/weather\"]\nmax_memory_mb = 512\nmax_cpu_seconds = 5\n",
+    );
+    let project = fixture.check().project.unwrap();
+    let plan = resolve(&project, None, None).plan.unwrap();
+    let text = report::plan_text(&plan, None).unwrap();
+    let limits: Vec<&str> = text
+        .lines()
+        .skip_while(|line| !line.contains("limits"))
+        .take(3)
+        .map(str::trim)
+        .collect();
+    assert_eq!(
+        limits,
+        [
+            "limits      512 MiB memory, 0.5 CPU, 5 s CPU a call, 64 processes",
+            "CPU time as set in selu.toml:5",
+            "memory as set in selu.toml:4",
+        ]
+    );
+    let instance = &plan.instances[&InstanceKey::new("helper", "weather")];
+    let json = serde_json::to_value(instance).unwrap();
+    assert_eq!(
+        json["limit_overrides"]["memory_mb"],
+        serde_json::json!({ "file": "selu.toml", "line": 4, "column": 17 })
+    );
+    assert_eq!(
+        serde_json::from_value::<PlannedInstance>(json).unwrap(),
+        *instance
+    );
+}
+
+#[test]
+fn a_limit_that_guards_nothing_is_an_error_with_its_place() {
+    let check = |key: &str, line: &str| check_settings(&format!("[limits.\"{key}\"]\n{line}\n"));
+    for (key, line, found) in [
+        (
+            "helper/wether",
+            "pids_limit = 9",
+            "1:9 error limits-without-instance",
+        ),
+        ("weather", "pids_limit = 9", "1:9 error bad-instance-key"),
+        (
+            "helper/weather",
+            "max_memory = 9",
+            "2:1 error unknown-setting",
+        ),
+        (
+            "helper/weather",
+            "max_memory_mb = 5",
+            "2:17 error out-of-range",
+        ),
+        (
+            "helper/weather",
+            "pids_limit = 0",
+            "2:14 error out-of-range",
+        ),
+        (
+            "helper/weather",
+            "max_cpu_fraction = 10001",
+            "2:20 error out-of-range",
+        ),
+        (
+            "helper/weather",
+            "max_cpu_fraction = 0.1234567891",
+            "2:20 error number-form",
+        ),
+        (
+            "helper/weather",
+            "max_cpu_seconds = \"9\"",
+            "2:19 error number-form",
+        ),
+    ] {
+        assert_eq!(check(key, line), [found], "{key} {line}");
+    }
+    let text = {
+        let fixture = Fixture::new(PROJECT);
+        fixture.write("selu.toml", b"[limits.\"helper/wether\"]\npids_limit = 9\n");
+        fixture.text()
+    };
+    assert!(text.contains("did you mean `helper/weather`?"), "{text}");
+}
+
+/// Of two schemas, the fields with their bounds.
+fn bounds(schema: &serde_json::Value) -> Vec<(String, [serde_json::Value; 3])> {
+    let fields = schema["properties"].as_object().unwrap();
+    let bounds =
+        |field: &serde_json::Value| ["type", "minimum", "maximum"].map(|key| field[key].clone());
+    fields
+        .iter()
+        .map(|(name, field)| (name.clone(), bounds(field)))
+        .collect()
+}
+
+#[test]
+fn overridden_limits_have_the_bounds_of_the_manifests() {
+    let manifest = schemas::schema("manifest").unwrap();
+    let settings = schemas::schema("settings").unwrap();
+    let own = bounds(&settings["properties"]["limits"]["additionalProperties"]);
+    assert_eq!(own.len(), 4);
+    assert_eq!(own, bounds(&manifest["properties"]["resources"]));
 }

@@ -47,7 +47,11 @@ fn rows() -> Vec<Row> {
         ),
         (
             "env",
-            Making(|body| push(&mut body["Env"], "LD_PRELOAD=/x.so")),
+            // What is asked for comes first, and then what the image has.
+            Making(|body| {
+                let env = body["Env"].as_array_mut().unwrap();
+                env.insert(0, "LD_PRELOAD=/x.so".into());
+            }),
             "spec.env.LD_PRELOAD",
         ),
         (
@@ -471,7 +475,13 @@ fn a_volume_that_was_made_anew_differently_is_named_and_never_mounted() {
     let (workspace, cache) = (of("/workspace"), of("/cache"));
     let owner = format!("dev.selu.project={}", project.name);
     let remake = |volume: &str, words: &[&str]| {
-        docker_text(&["rm", "-f", &name]);
+        let filters = [
+            format!("label={owner}"),
+            "label=dev.selu.instance=a/env".to_owned(),
+        ];
+        let filters = ["--filter", &filters[0], "--filter", &filters[1]];
+        let resident = docker_text(&[&["ps", "-aq"], &filters[..]].concat());
+        docker_text(&["rm", "-f", &resident]);
         docker_text(&["volume", "rm", volume]);
         docker_text(&[&["volume", "create"], words, &[volume]].concat());
         let refused = project.selu(&["plan"]).expect(1).stderr;

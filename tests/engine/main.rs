@@ -17,6 +17,7 @@ mod cutting;
 mod daemon;
 mod drift;
 mod drift_table;
+mod egress;
 mod field;
 mod gateway;
 mod hardening;

@@ -1,9 +1,9 @@
 //! What was found about each capability and each agent.yaml, for the next check of a directory that hardly changed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 
 use super::agent::{self, Draft};
 use super::capability::{self, Outcome};
@@ -67,21 +67,27 @@ impl Cache {
             .collect()
     }
 
-    /// The same for agents.
+    /// The same for agents, a part of them at a time.
     pub(super) fn drafts(&mut self, folders: &[AgentFolder]) -> Vec<Arc<Draft>> {
-        let mut last = std::mem::take(&mut self.agents);
         folders
             .iter()
-            .map(|folder| {
-                let kept = last
-                    .remove(&folder.path)
-                    .filter(|(file, _)| *file == folder.agent);
-                let entry =
-                    kept.unwrap_or_else(|| (folder.agent.clone(), Arc::new(agent::read(folder))));
-                let draft = Arc::clone(&entry.1);
-                self.agents.insert(folder.path.clone(), entry);
-                draft
+            .map(|folder| match self.agents.get(&folder.path) {
+                Some((file, draft)) if *file == folder.agent => Arc::clone(draft),
+                _ => {
+                    let draft = Arc::new(agent::read(folder));
+                    let entry = (folder.agent.clone(), Arc::clone(&draft));
+                    self.agents.insert(folder.path.clone(), entry);
+                    draft
+                }
             })
             .collect()
+    }
+
+    /// Forgets agents that are no longer there.
+    pub(super) fn forget_other_agents(&mut self, folders: &[AgentFolder]) {
+        if self.agents.len() > folders.len() {
+            let there: HashSet<&Utf8Path> = folders.iter().map(|folder| &*folder.path).collect();
+            self.agents.retain(|path, _| there.contains(&**path));
+        }
     }
 }

@@ -3,29 +3,27 @@
 
 use std::collections::{HashMap, HashSet};
 
-use camino::{Utf8Path, Utf8PathBuf};
-
 use crate::diag::Diagnostic;
 use crate::source::SourceSet;
 
 /// Gives suggestions the quotes that they need at their place.
 pub(super) fn keep(diagnostics: &mut [Diagnostic], sources: &SourceSet) {
-    let wanted: HashSet<Utf8PathBuf> = diagnostics
+    let wanted: HashSet<String> = diagnostics
         .iter()
         .filter(|found| found.suggestion.is_some())
-        .map(|found| found.place.origin.file.clone())
+        .map(|found| found.place.origin.file.to_string())
         .collect();
     if wanted.is_empty() {
         return;
     }
-    let lines: HashMap<&Utf8Path, Vec<&str>> = sources
+    let lines: HashMap<&str, Vec<&str>> = sources
         .files()
-        .filter(|file| wanted.contains(&file.path))
-        .map(|file| (file.path.as_path(), file.text.lines().collect()))
+        .filter(|file| wanted.contains(file.path.as_str()))
+        .map(|file| (file.path.as_str(), file.text.lines().collect()))
         .collect();
     for found in diagnostics {
         let origin = &found.place.origin;
-        let (Some(suggestion), Some(lines)) = (&found.suggestion, lines.get(origin.file.as_path()))
+        let (Some(suggestion), Some(lines)) = (&found.suggestion, lines.get(origin.file.as_str()))
         else {
             continue;
         };

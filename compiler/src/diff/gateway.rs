@@ -34,6 +34,10 @@ pub(super) fn change(plan: &Plan, observed: &Observed) -> Option<Change> {
                     .is_none_or(|name| !observed.containers.contains_key(name))
         }),
     );
+    // An engine changes no resolvers of a live container, so it is the setting that has changed.
+    for reason in reasons.iter_mut().filter(|one| one.path == "spec.dns") {
+        reason.cause = Cause::Intent;
+    }
     if reasons.iter().any(|reason| reason.cause == Cause::Intent) {
         // A gateway that begins to carry moves to a network that leads outside, and back.
         let moved = |path: &str| matches!(path, "network.outside" | "network.closed");

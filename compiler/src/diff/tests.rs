@@ -99,7 +99,7 @@ fn every_other_field_of_a_capability_forces_a_replacement_by_itself() {
             // What could be changed in place does not force, but goes along.
             api.limits.pids = 32;
         });
-        assert!(says.starts_with("replace weather/api\n"), "{says}");
+        assert!(says.contains("replace weather/api\n"), "{says}");
         assert!(
             says.contains(&format!("  intent! {path}")),
             "{path}: {says}"
@@ -615,12 +615,13 @@ fn a_hold_and_a_running_discovery_are_somebodys_and_a_stopped_discovery_is_not()
     let mut world = World::new();
     world.apply();
     let mut spec = world.container(API).spec.clone();
-    let network = world.plan().gateway.unwrap().network;
+    let mut network = world.plan().gateway.unwrap().network;
     for (role, state) in [
         ("hold", ContainerState::Created),
         ("discovery", ContainerState::Running),
     ] {
         spec.labels.insert(label::ROLE.to_owned(), role.to_owned());
+        network.name = format!("selu_p_{role}");
         world.run(&format!("selu_p_{role}"), &spec, &network);
         world.container(&format!("selu_p_{role}")).state = state;
     }
@@ -632,7 +633,9 @@ fn a_hold_and_a_running_discovery_are_somebodys_and_a_stopped_discovery_is_not()
     assert_eq!(
         world.says(),
         "delete container selu_p_discovery\n  \
-         intent container: discovery of weather/api -> -\n"
+         intent container: discovery of weather/api -> -\n\
+         delete network selu_p_discovery\n  \
+         intent network: discovery of weather/api -> -\n"
     );
 }
 

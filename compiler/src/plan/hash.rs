@@ -21,8 +21,7 @@ pub struct RunRules {
     pub cpu_seconds: u64,
     /// Egress rules.
     pub network: Network,
-    /// Entries that may lead to private addresses. Absent where there is none, as it was before there were any.
-    #[serde(default)]
+    /// Entries that may lead to private addresses.
     pub private: Vec<String>,
     /// What is writable.
     pub filesystem: Filesystem,
@@ -85,9 +84,10 @@ impl RunRules {
                 },
             credentials,
         } = self;
-        let mut value = json!({
+        json!({
             "cpu_seconds": cpu_seconds,
             "network": {"mode": mode, "hosts": set(hosts)},
+            "private": set(private),
             "filesystem": filesystem,
             "cache": cache,
             "sharing": {
@@ -96,16 +96,20 @@ impl RunRules {
                 "idle_timeout_seconds": idle_timeout_seconds,
             },
             "credentials": credentials,
-        });
-        if !private.is_empty() {
-            value["private"] = json!(set(private));
-        }
-        value
+        })
     }
 
     /// Reads [`RunRules::to_label`] back; `None` for anything else.
     pub fn from_label(text: &str) -> Option<Self> {
-        serde_json::from_str(text).ok()
+        let mut value: Value = serde_json::from_str(text).ok()?;
+        // The canonical form leaves out what is at its default.
+        let network = value.get_mut("network")?.as_object_mut()?;
+        network.entry("hosts").or_insert_with(|| json!([]));
+        let rules = value.as_object_mut()?;
+        rules.entry("private").or_insert_with(|| json!([]));
+        rules.entry("cache").or_insert_with(|| json!(false));
+        rules.entry("credentials").or_insert_with(|| json!({}));
+        serde_json::from_value(value).ok()
     }
 }
 

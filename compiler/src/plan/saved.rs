@@ -306,7 +306,8 @@ impl Plan {
     pub fn wanted_names(&self) -> Vec<String> {
         let mut names = BTreeSet::new();
         if let Some(gateway) = &self.gateway {
-            names.extend([gateway.name.clone(), gateway.volume.clone()]);
+            names.insert(gateway.name.clone());
+            names.extend(gateway.volumes().into_iter().map(|volume| volume.name));
         }
         for resident in self
             .instances

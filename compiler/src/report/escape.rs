@@ -21,6 +21,30 @@ pub fn escape(text: &str) -> String {
     safe
 }
 
+/// Indented JSON in which such characters are `\uXXXX`: the same value for a program, and nothing that a terminal would
+/// obey or a person would not see.
+pub fn json_text(value: &serde_json::Value) -> String {
+    let written = format!("{value:#}");
+    // Such characters stand in texts only, but for the line breaks between the lines.
+    let is_hidden = |character: char| character != '\n' && hidden(character);
+    if !written.contains(is_hidden) {
+        return written;
+    }
+    let mut safe = String::with_capacity(written.len());
+    let mut units = [0; 2];
+    for character in written.chars() {
+        if is_hidden(character) {
+            for unit in character.encode_utf16(&mut units) {
+                // Writing to a String cannot fail.
+                let _ = write!(safe, "\\u{unit:04x}");
+            }
+        } else {
+            safe.push(character);
+        }
+    }
+    safe
+}
+
 /// Control characters, and those that are invisible or change the direction of text.
 pub(crate) fn hidden(character: char) -> bool {
     character.is_control()
@@ -48,7 +72,9 @@ pub(crate) fn hidden(character: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::escape;
+    use serde_json::{Value, json};
+
+    use super::{escape, hidden, json_text};
 
     #[test]
     fn what_moves_the_cursor_or_hides_is_shown() {
@@ -63,5 +89,22 @@ mod tests {
         ] {
             assert_eq!(escape(raw), shown);
         }
+    }
+
+    #[test]
+    fn json_is_the_same_value_and_shows_what_would_hide() {
+        let text = "a\u{202e}b\u{200b}\u{7f}\u{9b}\u{e0041}\n\u{1}\\\"ü日";
+        let value = json!({ "\u{2066}key": [text, 1, { "inner": "\u{feff}" }] });
+        let written = json_text(&value);
+        assert!(
+            !written.contains(|c: char| c != '\n' && hidden(c)),
+            "{written}"
+        );
+        assert!(
+            written.contains(r"a\u202eb\u200b\u007f\u009b\udb40\udc41\n"),
+            "{written}"
+        );
+        assert!(written.contains("ü日"), "{written}");
+        assert_eq!(serde_json::from_str::<Value>(&written).unwrap(), value);
     }
 }

@@ -24,6 +24,7 @@ struct AgentView {
     id: String,
     name: String,
     routing: &'static str,
+    offered: String,
 }
 
 #[derive(Serialize)]
@@ -85,6 +86,7 @@ impl View {
                     Routing::Inline => "inline",
                     Routing::Delegate => "delegate",
                 },
+                offered: offered(plan, id),
             })
             .collect();
         let mut instances: Vec<InstanceView> = plan
@@ -134,6 +136,27 @@ impl View {
                 None => "Offline: nothing was compared with an engine.".to_owned(),
             },
         }
+    }
+}
+
+/// How much the tools of an agent give a model to read (I16).
+fn offered(plan: &Plan, agent: &str) -> String {
+    let tools = plan
+        .instances
+        .iter()
+        .filter(|(key, _)| key.agent() == agent)
+        .flat_map(|(key, instance)| instance.tools.iter().map(move |tool| (key, tool)));
+    let (mut count, mut bytes) = (0_usize, 0_usize);
+    for (key, (name, tool)) in tools {
+        count += 1;
+        // The name that a model sees is `<capability>__<tool>`.
+        bytes += key.capability().len() + 2 + name.len();
+        bytes += tool.description.len() + tool.input_schema.to_string().len();
+    }
+    match count {
+        0 => "no tools are known".to_owned(),
+        1 => format!("1 tool, {bytes} bytes for the model to read"),
+        many => format!("{many} tools, {bytes} bytes for the model to read"),
     }
 }
 

@@ -6,8 +6,12 @@ use serde_json::json;
 
 use super::testing::{DIGEST, IMAGE_ID, OTHER_DIGEST, SOURCE, World, key_of, origin, tool};
 use super::{image_references, pinned_references, resolve, wanted_names};
+use crate::diag::Place;
 use crate::lock::{LockedTool, ToolOrigin};
-use crate::model::{Filesystem, NetworkMode, Policy, Prompt, Routing, SharingMode, ToolSource};
+use crate::model::{
+    Filesystem, LimitOverrides, NetworkMode, Origin, Policy, Prompt, Routing, SharingMode,
+    ToolSource,
+};
 use crate::observed::{ImageFacts, ObservedVolume};
 use crate::plan::{ImageKind, PlannedContainer, PlannedImage, PolicyOrigin, label};
 
@@ -311,6 +315,30 @@ fn a_local_image_whose_folder_is_gone_is_bound_to_nothing() {
 }
 
 #[test]
+fn b07_an_image_that_only_this_engine_has_is_local_and_no_digest_is_invented() {
+    let mut world = World::new();
+    world.image().digest = None;
+    assert_eq!(world.codes(), ["unreproducible-image"]);
+    let local = image(&world);
+    assert_eq!(local.kind, ImageKind::Local);
+    // What it is known by is the engine's own id, which is no digest that a registry would know.
+    assert_eq!(local.digest.as_deref(), Some(IMAGE_ID));
+    assert_eq!(local.reference.as_deref(), Some(IMAGE_ID));
+    // Another machine with the same lock has no such image, and takes none in its place.
+    world.lock_image(ImageKind::Local, Some(IMAGE_ID), None);
+    world.observed.images.clear();
+    assert!(world.resolve().plan.is_none());
+    assert_eq!(world.codes(), ["locked-image-gone"]);
+}
+
+#[test]
+fn c08_swap_is_not_extra_to_the_memory_limit() {
+    let spec = resident(&World::new()).spec;
+    assert_eq!(spec.memory_bytes, 128 << 20);
+    assert_eq!(spec.memory_swap_bytes, spec.memory_bytes);
+}
+
+#[test]
 fn a_missing_image_names_its_cure() {
     let mut world = World::new();
     world.observed.images.clear();
@@ -430,7 +458,7 @@ fn the_container_learns_its_session_or_that_it_is_shared() {
 }
 
 #[test]
-fn more_cores_than_the_engine_has_is_an_error_and_as_many_is_not() {
+fn c03_more_cores_than_the_engine_has_is_an_error_and_as_many_is_not() {
     let mut world = World::new();
     world.capability("weather/api").limits.nano_cpus = 2_000_000_000;
     assert_eq!(world.codes(), [""; 0]);
@@ -444,7 +472,56 @@ fn more_cores_than_the_engine_has_is_an_error_and_as_many_is_not() {
 }
 
 #[test]
-fn what_the_engine_warns_about_is_passed_on() {
+fn findings_about_image_and_cores_point_at_the_line_that_says_them() {
+    const FILE: &str = "agents/weather/capabilities/api/manifest.yaml";
+    let places = |world: &World| -> Vec<(&str, String)> {
+        let found = world.resolve().diagnostics;
+        let places = found.iter().map(|finding| {
+            let Place {
+                origin,
+                length,
+                path,
+            } = &finding.place;
+            let at = format!(
+                "{}:{}:{}+{length} {path}",
+                origin.file, origin.line, origin.column
+            );
+            (finding.code.name, at)
+        });
+        places.collect()
+    };
+    let mut world = World::new();
+    world.observed.images.clear();
+    assert_eq!(
+        places(&world),
+        [("image-missing", format!("{FILE}:2:8+19 image"))]
+    );
+    let mut world = World::new();
+    world.capability("weather/api").limits.nano_cpus = 2_500_000_000;
+    let own = format!("{FILE}:7:21+3 resources.max_cpu_fraction");
+    assert_eq!(places(&world), [("cpu-limit-above-engine", own)]);
+    let limits = LimitOverrides {
+        nano_cpus: Some((
+            2_500_000_000,
+            Origin {
+                file: "selu.toml".into(),
+                line: 9,
+                column: 20,
+            },
+        )),
+        ..LimitOverrides::default()
+    };
+    world
+        .project
+        .settings
+        .limits
+        .insert(key_of("weather/api"), limits);
+    let overridden = "selu.toml:9:20+1 limits[\"weather/api\"].max_cpu_fraction".to_owned();
+    assert_eq!(places(&world), [("cpu-limit-above-engine", overridden)]);
+}
+
+#[test]
+fn c08_a_missing_swap_limit_that_the_engine_warns_about_is_passed_on() {
     let mut world = World::new();
     world.observed.engine.warnings = vec!["No swap limit support".to_owned()];
     assert_eq!(

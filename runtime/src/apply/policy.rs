@@ -1,6 +1,7 @@
 //! The gateway's policy while several instances change at once: one desk, one generation after the other (S8).
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use selu_compiler::plan::{GatewayRule, PlannedGateway};
 use tokio::sync::Mutex;
@@ -13,8 +14,14 @@ use crate::gateway::{self, GatewayError};
 pub(super) struct PolicyDesk<'a> {
     engine: &'a dyn Engine,
     gateway: &'a PlannedGateway,
+    present: Mutex<Present>,
+}
+
+struct Present {
     /// What the gateway acknowledged last.
-    present: Mutex<Policy>,
+    policy: Policy,
+    /// Whether its refused addresses are those that the engine's host has by now.
+    fresh: bool,
 }
 
 impl<'a> PolicyDesk<'a> {
@@ -26,32 +33,48 @@ impl<'a> PolicyDesk<'a> {
         project: &str,
         networks: BTreeMap<String, GatewayRule>,
     ) -> Result<Self, GatewayError> {
-        let name = &gateway.name;
-        let standing = gateway::standing(engine, name).await;
-        // Asked anew whenever there is something to do: they change without anybody's telling.
-        let refused = match gateway.carries() {
-            true => gateway::host_addresses(engine, project, gateway.range).await?,
-            false => Vec::new(),
+        let wanted = |generation, refused| {
+            Policy::new(
+                project,
+                generation,
+                gateway.range,
+                networks.clone(),
+                refused,
+            )
         };
-        let mut wanted = Policy::new(project, 1, gateway.range, networks, refused);
-        match standing {
-            Ok(Standing { ack, problem, .. }) => {
-                wanted.generation = ack.generation;
-                if ack.hash != wanted.hash()? || problem.is_some() {
-                    wanted.generation += 1;
-                    gateway::push_policy(engine, name, &wanted).await?;
+        let generation = match gateway::standing(engine, &gateway.name).await {
+            Ok(standing) => {
+                let generation = standing.ack.generation;
+                let policy = wanted(generation, standing.refused);
+                if standing.ack.hash == policy.hash()? && standing.problem.is_none() {
+                    let present = Mutex::new(Present {
+                        policy,
+                        fresh: false,
+                    });
+                    return Ok(Self {
+                        engine,
+                        gateway,
+                        present,
+                    });
                 }
+                generation + 1
             }
             Err(GatewayError::Role { message, .. }) => {
                 tracing::debug!("the gateway has no policy to go by: {message}");
-                gateway::push_policy(engine, name, &wanted).await?;
+                1
             }
             Err(error) => return Err(error),
-        }
+        };
+        let refused = host_addresses(engine, gateway, project).await?;
+        let policy = wanted(generation, refused);
+        gateway::push_policy(engine, &gateway.name, &policy).await?;
         Ok(Self {
             engine,
             gateway,
-            present: Mutex::new(wanted),
+            present: Mutex::new(Present {
+                policy,
+                fresh: true,
+            }),
         })
     }
 
@@ -84,23 +107,37 @@ impl<'a> PolicyDesk<'a> {
             project,
             generation,
             mut networks,
-            refused,
+            mut refused,
             ranges: _,
-        } = present.clone();
+        } = present.policy.clone();
         change(&mut networks);
-        if networks == present.networks {
+        if networks == present.policy.networks {
             return Ok(());
         }
-        let next = Policy::new(
-            &project,
-            generation + 1,
-            self.gateway.range,
-            networks,
-            refused,
-        );
+        if !present.fresh {
+            refused = host_addresses(self.engine, self.gateway, &project).await?;
+        }
+        let range = self.gateway.range;
+        let next = Policy::new(&project, generation + 1, range, networks, refused);
         gateway::push_policy(self.engine, &self.gateway.name, &next).await?;
-        *present = next;
+        *present = Present {
+            policy: next,
+            fresh: true,
+        };
         Ok(())
+    }
+}
+
+/// Asked anew by each apply that delivers something: they change without anybody's telling. A gateway that carries
+/// nothing dials nothing.
+async fn host_addresses(
+    engine: &dyn Engine,
+    gateway: &PlannedGateway,
+    project: &str,
+) -> Result<Vec<IpAddr>, GatewayError> {
+    match gateway.carries() {
+        true => gateway::host_addresses(engine, project, gateway.range).await,
+        false => Ok(Vec::new()),
     }
 }
 

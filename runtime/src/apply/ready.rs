@@ -237,6 +237,24 @@ mod tests {
     }
 
     #[test]
+    fn c10_a_kill_is_told_from_a_kill_for_memory() {
+        let explain = |code, flag| explain_exit(code, flag, 128 << 20);
+        let flagged = explain(137, true);
+        assert!(flagged.contains("killed for memory") && flagged.contains("128 MiB"));
+        let likely = explain(137, false);
+        assert!(
+            likely.contains("without the engine's out-of-memory flag"),
+            "{likely}"
+        );
+        assert!(likely.contains("likely for memory") && likely.contains("128 MiB"));
+        let other = explain(143, false);
+        assert!(
+            other.contains("exit code 143") && !other.contains("memory"),
+            "{other}"
+        );
+    }
+
+    #[test]
     fn f07_exit_codes_are_explained_and_memory_has_its_grades() {
         let explain = |code, flag| explain_exit(code, flag, 128 << 20);
         assert!(explain(137, true).contains("killed for memory: its limit of 128 MiB"));

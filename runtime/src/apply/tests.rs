@@ -1,11 +1,12 @@
 //! Every test is a script on an engine in memory: from a project to a plan, to steps, to what is there afterwards.
 
 mod discovery;
+mod egress;
 mod faults;
 mod removal;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use selu_compiler::diff;
 use selu_compiler::lock::Lock;
@@ -195,8 +196,8 @@ async fn changed_limits_are_set_on_the_running_container_and_then_nothing_is_lef
     let before = lab.plan().await.0.containers[name].id.clone();
     let limits = |lab: &mut Lab, change: &dyn Fn(&mut Limits)| {
         let agent = lab.project.agents.get_mut("agent").unwrap();
-        let capability = agent.capabilities.get_mut("weather").unwrap();
-        change(&mut std::sync::Arc::make_mut(capability).limits);
+        let weather = agent.capabilities.get_mut("weather").unwrap();
+        change(&mut Arc::make_mut(weather).limits);
     };
     let changes: [(&str, &dyn Fn(&mut Limits)); 4] = [
         ("raised", &|limits| limits.memory_mb = 256),

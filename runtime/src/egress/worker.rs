@@ -29,6 +29,7 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWrite
 
 pub(crate) use self::context::{GoingBy, NetworkContext};
 use self::networks::Networks;
+pub use self::reach::{Kind as AddressKind, kind as address_kind};
 use super::control::{Order, Report};
 use super::policy::MAX_BYTES;
 use super::record::{LOG_FOLDER, Recorder};

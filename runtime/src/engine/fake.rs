@@ -21,6 +21,7 @@ use super::{
     LogStream, Pipe, Progress, Usage,
 };
 
+pub use pipes::HOST_ADDRESS;
 pub use world::{Container, Image, Volume, World};
 
 /// Serves one pipe to a container, as the process in it would.

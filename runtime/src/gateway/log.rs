@@ -31,20 +31,25 @@ pub async fn egress_log(
     let role: Vec<&str> = std::iter::once("log")
         .chain(args.iter().map(String::as_str))
         .collect();
-    let Pipe {
-        output,
-        input,
-        ended,
-    } = engine.exec(gateway, PIPE_USER, &command(&role)).await?;
-    Ok(EgressLog {
-        gateway: gateway.to_owned(),
-        output: BufReader::new(output),
-        _input: input,
-        ended: Some(ended),
-    })
+    let pipe = engine.exec(gateway, PIPE_USER, &command(&role)).await?;
+    Ok(EgressLog::new(gateway, pipe))
 }
 
 impl EgressLog {
+    fn new(gateway: &str, pipe: Pipe) -> Self {
+        let Pipe {
+            output,
+            input,
+            ended,
+        } = pipe;
+        Self {
+            gateway: gateway.to_owned(),
+            output: BufReader::new(output),
+            _input: input,
+            ended: Some(ended),
+        }
+    }
+
     /// The next line; `None` at the end. It may be dropped only together with the log.
     pub async fn next(&mut self) -> Result<Option<Told>, GatewayError> {
         let mut line = Vec::new();
@@ -101,5 +106,62 @@ impl EgressLog {
 
     fn nonsense(&self, message: impl ToString) -> GatewayError {
         answer(&self.gateway, &["log"], message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future;
+    use std::io::Cursor;
+
+    use super::*;
+
+    const HEAD: &str = "{\"head\":{\"form\":1,\"run\":7,\"now_ms\":9}}\n";
+    const LINE: &str = "{\"line\":{\"run\":7,\"times\":1,\"event\":{\"time_ms\":8,\"instance\":\"a/b\",\"network\":\"n\",\"id\":0,\"via\":\"dns\",\"phase\":\"denied\",\"name\":\"x.example\",\"new\":1}}}\n";
+
+    /// What the desk reads of a role that printed this and ended so.
+    async fn read(printed: &str, code: i64, message: &str) -> (usize, Result<(), String>) {
+        let ended = Ok((code, message.to_owned()));
+        let mut log = EgressLog::new(
+            "selu_demo_gateway",
+            Pipe {
+                output: Box::pin(Cursor::new(printed.to_owned())),
+                input: Box::pin(tokio::io::sink()),
+                ended: Box::pin(future::ready(ended)),
+            },
+        );
+        let mut told = 0;
+        loop {
+            match log.next().await {
+                Ok(Some(_)) => told += 1,
+                Ok(None) => return (told, Ok(())),
+                Err(error) => return (told, Err(error.to_string())),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn lines_are_read_to_the_end_and_fields_of_a_later_version_are_no_trouble() {
+        let printed = format!("{HEAD}{LINE}{LINE}");
+        assert_eq!(read(&printed, 0, "").await, (3, Ok(())));
+        assert_eq!(read("", 0, "").await, (0, Ok(())));
+    }
+
+    #[tokio::test]
+    async fn what_is_no_log_is_refused_with_the_reason() {
+        let other = HEAD.replace("\"form\":1", "\"form\":2");
+        let long = format!("{HEAD}{{{}", "x".repeat(100_000));
+        for (printed, code, message, said) in [
+            (other.as_str(), 0, "", "form 2"),
+            ("{\"nonsense\":1}\n", 0, "", "makes no sense"),
+            (&LINE[..40], 0, "", "not whole"),
+            (long.as_str(), 0, "", "not whole"),
+            ("", 1, "selu gateway: no permission", "no permission"),
+            ("OCI runtime exec failed: gone\n", 126, "", "gone"),
+        ] {
+            let (_, ended) = read(printed, code, message).await;
+            let refusal = ended.unwrap_err();
+            assert!(refusal.contains(said), "{said}: {refusal}");
+        }
     }
 }

@@ -153,7 +153,7 @@ pub(crate) const AT_RUNTIME: &[AtRuntime] = &[
         reason: "containers end while they run",
         test: (
             "runtime/src/apply/ready.rs",
-            "exit_codes_are_explained_and_memory_has_its_grades",
+            "f07_exit_codes_are_explained_and_memory_has_its_grades",
         ),
     },
     AtRuntime {
@@ -254,6 +254,10 @@ pub(crate) const OTHER_CASES: &[Case] = &[
     Case(
         Settings("[diagnostics]\nimage-invalid = \"warning\"\n"),
         &["SELU0911 selu.toml:2:17"],
+    ),
+    Case(
+        Settings("[limits.\"helper/wether\"]\npids_limit = 9\n"),
+        &["SELU0916 selu.toml:1:9"],
     ),
     Case(
         Settings("[diagnostics]\nSELU0507 = \"error\"\nhost-any-port = \"allow\"\n"),

@@ -7,9 +7,13 @@
 )]
 
 mod artifacts;
+mod dns;
+mod hello;
 mod limits;
 mod listen;
 mod older;
+mod packet;
+mod talk;
 mod tools;
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -25,7 +29,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 const ROLES: &str = "roles: serve | serve-older | serve-loopback | serve-after SECONDS | lists KIND | never-ready | silent | \
                      exit CODE LINE | flood BYTES | banner TEXT | \
-                     listen-tcp ADDRESS… | listen-udp ADDRESS… | call tcp|udp|resolve ARGUMENTS";
+                     listen-tcp ADDRESS… | listen-udp ADDRESS… | call TOOL ARGUMENTS";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

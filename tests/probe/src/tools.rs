@@ -1,11 +1,13 @@
 //! The probe's tools. Each tries one thing and says what happened; a refusal is a result, not an error.
 
 use std::io::Read;
-use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+
+use crate::{dns, packet, talk};
 
 const PATIENCE: Duration = Duration::from_millis(1500);
 
@@ -37,7 +39,16 @@ pub(crate) fn call(tool: &str, arguments: &Value, config: &Value) -> Result<Valu
             .map(|_| json!(null))
             .map_err(Into::into),
         )),
-        "family" => Ok(family(arguments)),
+        "talk" => talk::talk(arguments),
+        "dns" => dns::ask(arguments),
+        "icmp" => packet::icmp(arguments),
+        "half_open" => packet::half_open(arguments),
+        "dns_flood" => dns::flood(arguments),
+        "spoof" => packet::spoof(arguments),
+        "scan" => packet::scan(arguments),
+        "flood" => packet::flood(arguments),
+        "unix" => packet::unix(arguments),
+        "family" => Ok(packet::family(arguments)),
         "environment" => Ok(std::env::vars()
             .map(|(name, value)| (name, Value::from(value)))
             .collect()),
@@ -130,15 +141,18 @@ fn text<'a>(arguments: &'a Value, name: &str) -> Result<&'a str, String> {
         .ok_or_else(|| format!("missing argument {name}"))
 }
 
-fn address(arguments: &Value) -> Result<SocketAddr, String> {
-    let ip: IpAddr = text(arguments, "address")?
-        .parse()
-        .map_err(|error| format!("address: {error}"))?;
+/// `address`, which may be a name, and `port`.
+pub(crate) fn address(arguments: &Value) -> Result<SocketAddr, String> {
+    let host = text(arguments, "address")?;
     let port = arguments["port"]
         .as_u64()
         .and_then(|port| u16::try_from(port).ok())
         .ok_or("missing argument port")?;
-    Ok(SocketAddr::new(ip, port))
+    let found = (host, port).to_socket_addrs();
+    found
+        .map_err(|error| format!("address: {error}"))?
+        .next()
+        .ok_or_else(|| format!("address: {host} has none"))
 }
 
 fn outcome(result: std::io::Result<Value>) -> Value {
@@ -191,20 +205,6 @@ fn directory(path: &str) -> std::io::Result<Value> {
         .collect();
     names.sort();
     Ok(Value::from(names))
-}
-
-/// Opens a socket of a raw address family, such as 16 for netlink or 40 for vsock.
-fn family(arguments: &Value) -> Value {
-    let number = arguments["family"]
-        .as_u64()
-        .and_then(|number| u16::try_from(number).ok())
-        .unwrap_or(0);
-    let opened = rustix::net::socket(
-        rustix::net::AddressFamily::from_raw(number),
-        rustix::net::SocketType::DGRAM,
-        None,
-    );
-    outcome(opened.map(|_| json!(null)).map_err(Into::into))
 }
 
 /// What arrived in `config_json`: name → SHA-256 of its value, so that a test can prove arrival without showing it.

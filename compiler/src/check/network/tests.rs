@@ -287,11 +287,26 @@ fn what_another_entry_covers_is_a_warning_n6() {
 }
 
 #[test]
-fn a_wildcard_never_covers_the_apex_or_a_look_alike_d01() {
+fn d01_a_wildcard_covers_any_depth_and_never_the_apex_or_a_look_alike() {
     assert_eq!(
         allowed(&["*.bring.com:443", "bring.com:443", "xbring.com:443"]).len(),
         3
     );
+    let deeper = ["*.bring.com:443", "a.bring.com:443", "a.b.bring.com:443"];
+    let (_, problems) = check(NetworkMode::Allowlist, &deeper);
+    assert_eq!(problems, ["host-covered /hosts/2", "host-covered /hosts/1"]);
+}
+
+#[test]
+fn d02_a_name_that_ends_alike_is_another_name() {
+    let entries = [
+        "*.example.com:443",
+        "evilexample.com:443",
+        "example.com.evil.net:443",
+        "example.com:443",
+        "notexample.com:443",
+    ];
+    assert_eq!(allowed(&entries).len(), entries.len());
 }
 
 #[test]

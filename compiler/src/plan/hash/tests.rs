@@ -184,3 +184,17 @@ fn the_rules_label_is_json_of_exactly_the_rules() {
         r#"{"cpu_seconds":30,"filesystem":"none","network":{"mode":"none"},"sharing":{"idle_timeout_seconds":300,"max_concurrent":1,"mode":"exclusive"}}"#
     );
 }
+
+#[test]
+fn the_rules_of_a_label_read_back() {
+    let mut world = World::new();
+    let capability = world.capability("weather/api");
+    capability.network.mode = NetworkMode::Allowlist;
+    capability.network.hosts = vec!["a.example:443".to_owned()];
+    let private = ["a.example:443".to_owned()];
+    for private in [&private[..], &[]] {
+        let rules = RunRules::of(capability, private);
+        assert_eq!(RunRules::from_label(&rules.to_label()), Some(rules));
+    }
+    assert_eq!(RunRules::from_label("{}"), None);
+}

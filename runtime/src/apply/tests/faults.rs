@@ -3,12 +3,13 @@
 use super::*;
 use crate::engine::fake::When;
 
-/// From nothing; from an older image; from a project that had more.
+/// From nothing; from an older image; from a project that had more; from one whose rules opened nothing.
 #[derive(Debug, Clone, Copy)]
 enum From {
     Nothing,
     OlderImage,
     More,
+    Closed,
 }
 
 async fn lab(from: From) -> Lab {
@@ -24,6 +25,10 @@ async fn lab(from: From) -> Lab {
             let agent = lab.project.agents.get_mut("agent").unwrap();
             agent.capabilities.remove("weather");
         }
+        From::Closed => {
+            lab.apply().await;
+            super::egress::open(&mut lab, &["api.example.com:443"]);
+        }
     }
     lab.fake.writes();
     lab
@@ -38,7 +43,7 @@ async fn calls(from: From) -> Vec<String> {
     calls.insert("run /selu gateway policy in".to_owned());
     calls.insert("run /selu gateway policy --show".to_owned());
     match from {
-        From::Nothing | From::OlderImage => {
+        From::Nothing | From::OlderImage | From::Closed => {
             calls.insert("run /selu gateway pipe".to_owned());
             calls.insert("inspect container".to_owned());
         }
@@ -81,6 +86,11 @@ async fn a_replacement_converges_after_any_fault() {
 #[tokio::test]
 async fn a_removal_converges_after_any_fault() {
     every_fault(From::More).await;
+}
+
+#[tokio::test]
+async fn the_first_rule_that_opens_something_converges_after_any_fault() {
+    every_fault(From::Closed).await;
 }
 
 #[tokio::test]

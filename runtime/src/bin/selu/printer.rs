@@ -7,7 +7,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use selu_compiler::report::escape;
+use selu_compiler::report::{escape, json_text};
 use selu_runtime::events::{Event, Events, subject_name};
 use selu_runtime::secrets::Redactor;
 use serde_json::{Value, json};
@@ -104,7 +104,7 @@ impl Printer {
     /// Data as JSON; nothing if standard output is to be text.
     pub(crate) fn json(&self, value: &Value) {
         if self.is_json() && !self.answered.swap(true, Ordering::SeqCst) {
-            self.write_out(&format!("{value:#}\n"));
+            self.write_out(&format!("{}\n", json_text(value)));
         }
     }
 

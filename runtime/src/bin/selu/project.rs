@@ -5,8 +5,7 @@ use std::ffi::OsString;
 
 use anyhow::Context;
 use camino::{Utf8Path, Utf8PathBuf};
-pub(crate) use selu_compiler::check::Owner;
-use selu_compiler::check::check;
+use selu_compiler::check::{Owner, check};
 use selu_compiler::diag::{Diagnostic, Severity, render};
 use selu_compiler::diff::{self, ChangeSet};
 use selu_compiler::lock::Lock;
@@ -100,37 +99,25 @@ pub(crate) fn owner(
     cli: &Cli,
     printer: &Printer,
     directory: &Directory,
-) -> anyhow::Result<Option<Owner>> {
-    let name = project_option(cli)?;
+) -> anyhow::Result<Option<(String, Settings)>> {
+    let option = project_option(cli)?;
     let sources = read(&directory.dir)?;
     let checked = check(&sources);
-    let Some(mut owner) = checked.owner else {
-        match checked.project {
-            // Sound, and nameless.
-            Some(project) => {
-                let Some(name) = name else {
-                    let hint = "set `name` in selu.toml, or say --project NAME";
-                    let message = "the project has no name, so it owns nothing";
-                    return Err(Hinted::new(message, hint).into());
-                };
-                return Ok(Some(Owner {
-                    name: name.to_owned(),
-                    settings: project.settings,
-                }));
-            }
-            None => {
-                refuse(printer, &checked.diagnostics, &sources);
-                return Ok(None);
-            }
-        }
+    let Some(Owner { name, settings }) = checked.owner else {
+        refuse(printer, &checked.diagnostics, &sources);
+        return Ok(None);
     };
     if has_errors(&checked.diagnostics) {
         printer.warn("the directory has errors, which `selu check` lists; only its name is used");
     }
-    if let Some(name) = name {
-        owner.name = name.to_owned();
+    match option.map(str::to_owned).or(name) {
+        Some(name) => Ok(Some((name, settings))),
+        None => {
+            let hint = "set `name` in selu.toml, or say --project NAME";
+            let message = "the project has no name, so it owns nothing";
+            Err(Hinted::new(message, hint).into())
+        }
     }
-    Ok(Some(owner))
 }
 
 /// Keeps every credential value that there is out of what is shown.
@@ -163,6 +150,7 @@ fn project_option(cli: &Cli) -> anyhow::Result<Option<&str>> {
     Ok(name)
 }
 
+/// The checked project; `None` once its errors were reported.
 fn compile(
     cli: &Cli,
     printer: &Printer,

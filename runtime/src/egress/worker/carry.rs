@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use rustix::net::sockopt;
@@ -44,6 +44,9 @@ impl Passage {
     ) -> Result<Self, Reason> {
         let ticket = Ticket::take(context, target, via)?;
         let going_by = context.going_by();
+        if let Some(name) = target.name() {
+            context.may_look_up(name, going_by.rules.lists(name), Instant::now())?;
+        }
         let private = going_by.rules.permits_private(target);
         let (upstream, address): (TcpStream, IpAddr) = tokio::select! {
             biased;
@@ -122,10 +125,13 @@ async fn converse(
         _ => None,
     };
     if let Some(dialect) = dialect {
+        let _place = ticket.context().limits.admit_http()?;
         let client = Metered::unmetered(Arc::clone(client), read.freeze());
         let upstream = Metered::new(Arc::clone(upstream), ticket.meter(activity));
         // A refusal is told to the client in words, so that its connection is not broken off but ended.
-        if let Err(reason) = http::forward(dialect, ticket.target(), client, upstream).await {
+        // In a box, so that connections that are no HTTP do not have the room for it.
+        let forward = Box::pin(http::forward(dialect, ticket.target(), client, upstream));
+        if let Err(reason) = forward.await {
             ticket.because(reason);
         }
         return Ok(());

@@ -1,5 +1,6 @@
 //! What the servers of one network share.
 
+use std::collections::HashSet;
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -21,6 +22,8 @@ const QUESTIONS_REFILL: Duration = Duration::from_secs(4);
 /// New names below wildcards, or of mode `any`, in an hour (S15).
 const NEW_NAMES: u32 = 120;
 const NEW_NAMES_REFILL: Duration = Duration::from_secs(3600);
+/// Names of the proxy that are remembered; beyond, they are new again.
+const PROXIED_NAMES: usize = 1024;
 
 /// One container's network, for as long as its device stays the same. The rules may change meanwhile.
 pub(crate) struct NetworkContext {
@@ -44,6 +47,8 @@ pub(crate) struct NetworkContext {
     pub(super) questions: Bucket,
     /// Names that nobody listed one by one.
     new_names: Bucket,
+    /// Those of them that the proxy was asked for.
+    proxied: Mutex<HashSet<String>>,
     addresses: Mutex<Addresses>,
     going_by: Mutex<Arc<GoingBy>>,
 }
@@ -83,6 +88,7 @@ impl NetworkContext {
             live: Connections::default(),
             questions: Bucket::new(QUESTIONS, QUESTIONS_REFILL, now),
             new_names: Bucket::new(NEW_NAMES, NEW_NAMES_REFILL, now),
+            proxied: Mutex::default(),
             addresses: Mutex::new(parts.addresses),
             going_by: Mutex::new(Arc::new(parts.going_by)),
         };
@@ -132,17 +138,42 @@ impl NetworkContext {
         match assigned {
             Ok(Some(address)) => {
                 if !listed {
-                    let mut event =
-                        Event::new(&self.instance, &self.network, Via::Dns, Phase::Named);
-                    event.name = Some(name.to_owned());
-                    event.address = Some(address.into());
-                    self.recorder.record(event);
+                    self.named(Via::Dns, name, Some(address));
                 }
                 Ok(address)
             }
             Ok(None) => Err(Reason::PoolEmpty),
             Err(error) => Err(Reason::LookupFailed(chain(&error))),
         }
+    }
+
+    /// Whether a name may be looked up outside. One that nobody listed is new once, whether the DNS or the proxy was
+    /// asked for it, and only so many are new in an hour (S15).
+    pub(super) fn may_look_up(&self, name: &str, listed: bool, now: Instant) -> Result<(), Reason> {
+        if listed || lock(&self.addresses).of(name).is_some() {
+            return Ok(());
+        }
+        let mut proxied = lock(&self.proxied);
+        if proxied.contains(name) {
+            return Ok(());
+        }
+        if !self.new_names.take(now) {
+            return Err(Reason::TooManyNames);
+        }
+        if proxied.len() >= PROXIED_NAMES {
+            proxied.clear();
+        }
+        proxied.insert(name.to_owned());
+        drop(proxied);
+        self.named(Via::Proxy, name, None);
+        Ok(())
+    }
+
+    fn named(&self, via: Via, name: &str, address: Option<Ipv4Addr>) {
+        let mut event = Event::new(&self.instance, &self.network, via, Phase::Named);
+        event.name = Some(name.to_owned());
+        event.address = address.map(Into::into);
+        self.recorder.record(event);
     }
 
     /// The name that a virtual address stands for.

@@ -9,7 +9,7 @@ use hickory_proto::rr::rdata::A;
 use hickory_proto::rr::{DNSClass, RData, Record, RecordType};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::NetworkContext;
 use super::rules::{Host, Reason};
@@ -25,6 +25,10 @@ const TTL: u32 = 60;
 const QUESTION_MAX: usize = 1232;
 /// How long a TCP connection may say nothing.
 const SILENCE: Duration = Duration::from_secs(10);
+/// How long nothing is read after a refusal.
+const PAUSE: Duration = Duration::from_millis(5);
+/// [`ResponseCode::Refused`] on the wire.
+const REFUSED: u8 = 5;
 /// Questions on one TCP connection.
 const QUESTIONS: usize = 100;
 
@@ -43,7 +47,7 @@ pub(super) async fn serve_datagrams(
         };
         // An error is one datagram's, such as a port that is closed again.
         let Ok((length, from)) = received else {
-            tokio::task::yield_now().await;
+            sleep(PAUSE).await;
             continue;
         };
         if from.ip() != capability {
@@ -52,6 +56,10 @@ pub(super) async fn serve_datagrams(
         if let Some(answer) = answer(&context, &buffer[..length], Instant::now()) {
             // Who asked asks again when nothing comes.
             let _ = socket.send_to(&answer, from).await;
+            // A flood waits in the kernel, and is lost there, rather than take the time of other networks.
+            if answer.get(3).is_some_and(|code| code & 0x0f == REFUSED) {
+                sleep(PAUSE).await;
+            }
         }
     }
 }

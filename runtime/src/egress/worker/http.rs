@@ -26,7 +26,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 
 use super::limits::HEAD_LIMIT;
-use super::rules::{Reason, Target};
+use super::reach;
+use super::rules::{Host, Reason, Target};
 pub(crate) use head::{names, one_host, read_authority, repeated, target_of};
 pub(crate) use tasks::Tasks;
 pub(crate) use upstream::Upstream;
@@ -256,7 +257,14 @@ pub(crate) fn refusal(
 ) -> Response<Body> {
     let what = target.map_or_else(|| "this request".to_owned(), ToString::to_string);
     let mut text = format!("selu does not carry {what}: {reason}\n");
-    if let (Some(target), Reason::NotListed | Reason::PortNotListed) = (target, reason) {
+    // No list opens an address that is never dialled.
+    let can_be_listed = |target: &&Target| match target.host {
+        Host::Name(_) => true,
+        Host::Literal(address) => reach::kind(address) == reach::Kind::Global,
+    };
+    if let (Some(target), Reason::NotListed | Reason::PortNotListed) =
+        (target.filter(can_be_listed), reason)
+    {
         text.push_str(&format!(
             "to allow it, write into the capability's manifest.yaml:\nnetwork:\n  mode: allowlist\n  hosts:\n    - \
              \"{target}\"\n"

@@ -11,6 +11,8 @@ use super::rules::Reason;
 pub(crate) const NETWORK_CONNECTIONS: usize = 256;
 /// Connections of all networks.
 pub(crate) const ALL_CONNECTIONS: usize = 4_000;
+/// Of one network's connections, those that carry plain HTTP: each holds up to four buffers, two for each side.
+pub(crate) const NETWORK_HTTP: usize = 64;
 /// What is held of a connection's bytes outside the kernel, at most.
 pub(crate) const BUFFER: usize = 32 * 1024;
 /// How long a client's whole TLS hello or first line may take from its first byte on.
@@ -26,6 +28,7 @@ pub(crate) const IDLE_LIMIT: Duration = Duration::from_secs(3600);
 #[derive(Debug, Clone)]
 pub(crate) struct Limits {
     network: Arc<Semaphore>,
+    http: Arc<Semaphore>,
     all: Arc<Semaphore>,
 }
 
@@ -41,22 +44,29 @@ impl Limits {
     pub(crate) fn new(all: Arc<Semaphore>) -> Self {
         Self {
             network: Arc::new(Semaphore::new(NETWORK_CONNECTIONS)),
+            http: Arc::new(Semaphore::new(NETWORK_HTTP)),
             all,
         }
     }
 
     /// A place, or the refusal: nobody waits.
     pub(crate) fn admit(&self) -> Result<Admission, Reason> {
-        let place = |semaphore: &Arc<Semaphore>| {
-            Arc::clone(semaphore)
-                .try_acquire_owned()
-                .map_err(|_| Reason::TooManyConnections)
-        };
         Ok(Admission {
             _network: place(&self.network)?,
             _all: place(&self.all)?,
         })
     }
+
+    /// A place among those that carry plain HTTP, for a connection that was admitted.
+    pub(crate) fn admit_http(&self) -> Result<OwnedSemaphorePermit, Reason> {
+        place(&self.http)
+    }
+}
+
+fn place(semaphore: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Reason> {
+    Arc::clone(semaphore)
+        .try_acquire_owned()
+        .map_err(|_| Reason::TooManyConnections)
 }
 
 /// Tokens that come back at a steady rate.

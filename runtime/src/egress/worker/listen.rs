@@ -5,7 +5,7 @@ use std::future::Future;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::ip_original_dst;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -15,6 +15,7 @@ use tokio::time::sleep;
 use tokio_util::task::TaskTracker;
 
 use super::carry::{abort, carry};
+use super::limits::Bucket;
 use super::proxy::converse;
 use super::rules::{Host, Reason, Target};
 use super::{NetworkContext, dns};
@@ -25,8 +26,11 @@ use crate::egress::record::Via;
 const BACKLOG: i32 = 256;
 /// DNS over TCP is the exception.
 const DNS_STREAMS: usize = 16;
-/// How long nothing is accepted when the process has no descriptor left.
-const PAUSE: Duration = Duration::from_millis(50);
+/// Connections of a listener that are accepted at once, and how soon as many may come again: 300 a second.
+const ACCEPTED: u32 = 600;
+const ACCEPTED_REFILL: Duration = Duration::from_secs(2);
+/// How long nothing is accepted when there were too many, or the process has no descriptor left.
+const PAUSE: Duration = Duration::from_millis(20);
 /// How long a task of a network that is gone may go on.
 const GRACE: Duration = Duration::from_millis(500);
 
@@ -133,7 +137,13 @@ impl Server {
     ) where
         F: Future<Output = ()> + Send + 'static,
     {
+        let pace = Bucket::new(ACCEPTED, ACCEPTED_REFILL, Instant::now());
         loop {
+            // A flood waits in the kernel, and is lost there, rather than take the time of other networks.
+            if !pace.take(Instant::now()) {
+                sleep(PAUSE).await;
+                continue;
+            }
             let accepted = tokio::select! {
                 biased;
                 () = self.context.cancelled.cancelled() => return,

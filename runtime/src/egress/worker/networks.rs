@@ -124,11 +124,10 @@ impl Networks {
             .filter(|(name, served)| !stays(name, served))
             .map(|(name, _)| name.clone())
             .collect();
-        for network in gone {
-            if let Some(served) = self.served.remove(&network) {
-                served.stop().await;
-            }
-        }
+        let gone = gone
+            .iter()
+            .filter_map(|network| self.served.remove(network));
+        stop(gone.collect()).await;
         for (network, rule, device, going_by) in wanted {
             match self.served.get_mut(network) {
                 Some(served) => {
@@ -158,9 +157,7 @@ impl Networks {
 
     /// Serves nothing any more.
     pub(super) async fn stop_all(&mut self) {
-        for (_, served) in self.served.drain() {
-            served.stop().await;
-        }
+        stop(self.served.drain().map(|(_, served)| served).collect()).await;
     }
 
     fn outside(&mut self, device: Option<&Device>) -> Result<Option<Arc<dyn Outside>>, ApplyError> {
@@ -235,11 +232,13 @@ fn is_gone(error: &io::Error) -> bool {
         .is_some_and(|code| gone.contains(&code))
 }
 
-impl Served {
-    /// Closes the listeners and cuts every connection; returns when that is so.
-    async fn stop(self) {
-        self.context.cancelled.cancel();
-        self.tasks.close();
-        self.tasks.wait().await;
+/// Closes the listeners and cuts every connection of these networks; returns when that is so.
+async fn stop(gone: Vec<Served>) {
+    for served in &gone {
+        served.context.cancelled.cancel();
+        served.tasks.close();
+    }
+    for served in gone {
+        served.tasks.wait().await;
     }
 }

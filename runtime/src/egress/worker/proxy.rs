@@ -15,6 +15,7 @@ use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode, Version};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::NetworkContext;
 use super::carry::Passage;
@@ -34,6 +35,7 @@ pub(super) async fn converse(context: Arc<NetworkContext>, client: TcpStream) {
         tasks,
         upstream: tokio::sync::Mutex::default(),
         tunnel: Mutex::default(),
+        place: Mutex::default(),
     });
     let service = service_fn({
         let proxy = Arc::clone(&proxy);
@@ -76,6 +78,8 @@ struct Proxy {
     /// Where the last plain request went.
     upstream: tokio::sync::Mutex<Option<(Target, Arc<Upstream>)>>,
     tunnel: Mutex<Option<(Passage, OnUpgrade)>>,
+    /// Among the connections that carry plain HTTP, once it does.
+    place: Mutex<Option<OwnedSemaphorePermit>>,
 }
 
 impl Proxy {
@@ -170,6 +174,7 @@ impl Proxy {
             return Ok(Arc::clone(upstream));
         }
         *kept = None;
+        self.take_place(target)?;
         let Passage { ticket, upstream } = self.open(target).await?;
         let activity = Arc::new(Activity::new());
         let stream = Metered::new(Arc::new(upstream), ticket.meter(&activity));
@@ -188,6 +193,18 @@ impl Proxy {
         })?);
         *kept = Some((target.clone(), Arc::clone(&upstream)));
         Ok(upstream)
+    }
+
+    fn take_place(&self, target: &Target) -> Result<(), Refused> {
+        let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
+        if place.is_none() {
+            let admitted = self.context.limits.admit_http();
+            *place = Some(admitted.map_err(|reason| {
+                record(&self.context, Some(target), &reason);
+                Refused(status(&reason), Some(target.clone()), reason)
+            })?);
+        }
+        Ok(())
     }
 
     /// Checks and dials; a refusal is recorded there.

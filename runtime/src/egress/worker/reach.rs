@@ -8,7 +8,7 @@ use super::rules::Reason;
 
 /// What an address is by the registries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub enum Kind {
     /// Reachable from everywhere.
     Global,
     /// Somebody's own network: reachable with a permission.
@@ -82,7 +82,7 @@ fn within_v6(address: u128, (network, length): (u128, u8)) -> bool {
 }
 
 /// What an address is.
-pub(super) fn kind(address: IpAddr) -> Kind {
+pub fn kind(address: IpAddr) -> Kind {
     match address {
         IpAddr::V4(address) => kind_v4(address),
         IpAddr::V6(address) => kind_v6(address),

@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rate_limit_is_known_by_its_text_whatever_the_status_says() {
+    fn b11_a_rate_limit_is_known_by_its_text_whatever_the_status_says() {
         let body = "toomanyrequests: You have reached your pull rate limit";
         for status in [0, 429, 500] {
             assert!(matches!(

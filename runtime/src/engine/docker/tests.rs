@@ -137,7 +137,7 @@ async fn f14_a_stream_that_stops_in_the_middle_is_given_up() {
 }
 
 #[tokio::test]
-async fn an_error_inside_a_stream_is_the_pulls_and_a_rate_limit_is_told_apart() {
+async fn b11_an_error_inside_a_stream_is_the_pulls_and_a_rate_limit_is_told_apart() {
     let (docker, _folder) = double(|_| {
         Answer::Whole(
             200,

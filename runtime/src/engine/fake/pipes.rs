@@ -15,7 +15,7 @@ use crate::engine::{EngineError, EngineResult, Pipe};
 const ROOM: usize = 64 * 1024;
 
 /// The one address that the host of this engine has.
-pub(crate) const HOST_ADDRESS: &str = "192.0.2.1";
+pub const HOST_ADDRESS: &str = "192.0.2.1";
 
 /// Streams that break off.
 pub(super) fn broken(call: &Call) -> Pipe {

@@ -337,7 +337,7 @@ impl World {
         };
         let image_id = image.facts.id.clone().unwrap_or_default();
         let networks = match network {
-            "none" => BTreeMap::new(),
+            "none" | "host" => BTreeMap::new(),
             _ => BTreeMap::from([(
                 network.to_owned(),
                 address

@@ -5,6 +5,7 @@ use std::time::Instant;
 use camino::{Utf8Path, Utf8PathBuf};
 use selu_compiler::check::{Checked, check};
 use selu_compiler::diag::{levels, render};
+use selu_compiler::report;
 use selu_compiler::source::SourceSet;
 
 use crate::args::{CheckArgs, Deny, Format};
@@ -41,6 +42,7 @@ fn show(printer: &Printer, checked: &Checked, sources: &SourceSet, exit: Exit) {
     match printer.format() {
         Format::Text => {
             printer.data(&text(printer, checked, sources));
+            printer.say(&extent(sources));
             explain(printer, checked);
         }
         Format::Json => {
@@ -52,7 +54,7 @@ fn show(printer: &Printer, checked: &Checked, sources: &SourceSet, exit: Exit) {
         }
         Format::Sarif => {
             let log = render::sarif(found, &from_here(&sources.root));
-            printer.data(&format!("{log:#}\n"));
+            printer.data(&format!("{}\n", report::json_text(&log)));
         }
         Format::Github => {
             printer.data(&render::github(found, &from_here(&sources.root)));
@@ -68,6 +70,24 @@ fn text(printer: &Printer, checked: &Checked, sources: &SourceSet) -> String {
         base: sources.root.clone(),
     };
     render::text_for(&checked.diagnostics, sources, &look)
+}
+
+/// How much was checked: that nothing was found means little where nothing was looked at.
+fn extent(sources: &SourceSet) -> String {
+    let own: usize = sources
+        .agents
+        .iter()
+        .map(|agent| agent.capabilities.len())
+        .sum();
+    let capabilities = match own + sources.capabilities.len() {
+        1 => "1 capability".to_owned(),
+        many => format!("{many} capabilities"),
+    };
+    match sources.agents.len() {
+        0 => format!("checked {capabilities}"),
+        1 => format!("checked 1 agent and {capabilities}"),
+        many => format!("checked {many} agents and {capabilities}"),
+    }
 }
 
 /// Where more is to be read about the first finding that has a say in the outcome.

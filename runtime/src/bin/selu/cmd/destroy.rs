@@ -9,7 +9,7 @@ use crate::args::{Cli, DestroyArgs};
 use crate::exit::{Ending, Exit};
 use crate::held;
 use crate::printer::Printer;
-use crate::project::{Owner, document, engine, owner};
+use crate::project::{document, engine, owner};
 
 pub(crate) async fn run(
     cli: &Cli,
@@ -17,7 +17,7 @@ pub(crate) async fn run(
     stop: &Stop,
     args: &DestroyArgs,
 ) -> anyhow::Result<Exit> {
-    let Some(Owner { name, settings }) = owner(cli, printer, &args.directory)? else {
+    let Some((name, settings)) = owner(cli, printer, &args.directory)? else {
         return Ok(Exit::Failed);
     };
     let project = name;

@@ -19,10 +19,10 @@ use crate::args::{Cli, EgressArgs};
 use crate::exit::{Ending, Exit};
 use crate::hints::Hinted;
 use crate::outcome::counted;
-use crate::printer::Printer;
-use crate::project::{document, engine, load_project};
+use crate::printer::{FORMAT_VERSION, Printer};
+use crate::project::{document, engine, guard, load_project};
 use rows::{Row, Rows, Widths};
-use suggest::Suggestion;
+use suggest::{Advice, Suggestion, without_guesses};
 
 /// What the log cannot know (S10).
 const UNSEEN: &str = "not seen, because nothing carries it: connections to raw addresses outside of the proxy, UDP, ICMP \
@@ -43,6 +43,8 @@ pub(crate) async fn run(cli: &Cli, printer: &Printer, args: &EgressArgs) -> anyh
     if let Some(instance) = wanted.filter(|instance| !known.contains_key(*instance)) {
         return Err(unknown(instance, &known).into());
     }
+    // A name that was asked for may hold what a capability was given.
+    guard(cli, printer)?;
     let engine = engine(cli, &project.settings).await?;
     let Some(name) = project.name else {
         let hint = "set `name` in selu.toml, or say --project NAME";
@@ -61,7 +63,9 @@ pub(crate) async fn run(cli: &Cli, printer: &Printer, args: &EgressArgs) -> anyh
     if args.follow {
         return follow(printer, &known, log).await;
     }
-    let (rows, lines) = gather(log).await.map_err(|error| absent(error, &name))?;
+    let (rows, lines) = gather(printer, log)
+        .await
+        .map_err(|error| absent(error, &name))?;
     if let Some(instance) = &args.suggest {
         let allowed = known.get(instance);
         let suggestion = Suggestion::of(&lines, allowed.map(|known| &known.network));
@@ -76,11 +80,8 @@ pub(crate) async fn run(cli: &Cli, printer: &Printer, args: &EgressArgs) -> anyh
     let rows = if args.live { rows.open() } else { rows.past() };
     show(printer, &known, &rows);
     let mut document = document(&name);
-    let data: Vec<Value> = rows
-        .iter()
-        .map(|row| row.data(allow(&known, row)))
-        .collect();
-    document.insert("events".to_owned(), data.into());
+    let events: Vec<Value> = rows.iter().map(|row| data(&known, row)).collect();
+    document.insert("events".to_owned(), events.into());
     printer.json(&document.into());
     Ok(Exit::Done)
 }
@@ -91,7 +92,10 @@ fn known(project: &Project, root: &Utf8Path) -> BTreeMap<InstanceKey, Known> {
         .instances()
         .map(|(key, _, capability)| {
             let known = Known {
-                manifest: root.join(&capability.origin.file),
+                manifest: match root.as_str() {
+                    "." => capability.origin.file.clone().into(),
+                    _ => root.join(&capability.origin.file),
+                },
                 network: capability.network.clone(),
             };
             (key, known)
@@ -118,18 +122,29 @@ fn absent(error: GatewayError, project: &str) -> anyhow::Error {
     }
 }
 
-async fn gather(mut log: EgressLog) -> Result<(Rows, Vec<Line>), GatewayError> {
+async fn gather(printer: &Printer, mut log: EgressLog) -> Result<(Rows, Vec<Line>), GatewayError> {
     let (mut rows, mut lines) = (Rows::default(), Vec::new());
     while let Some(told) = log.next().await? {
         match told {
             Told::Head(head) => rows.begin(head.run),
             Told::Line(line) => {
+                let line = clean(printer, line);
                 rows.add(&line);
                 lines.push(line);
             }
         }
     }
     Ok((rows, lines))
+}
+
+/// Without credential values.
+fn clean(printer: &Printer, mut line: Line) -> Line {
+    let event = &mut line.event;
+    event.name = event.name.take().map(|name| printer.clean(&name));
+    if let Some(why) = &mut event.reason {
+        why.text = printer.clean(&why.text);
+    }
+    line
 }
 
 /// Prints what happens until it is interrupted, or the gateway ends.
@@ -146,17 +161,20 @@ async fn follow(
         if line.carried {
             continue;
         }
-        let row = Row::of(&line);
-        let allow = allow(known, &row);
+        let row = Row::of(&clean(printer, line));
         let mut text = row.text(&Widths::default());
-        if let Some((entry, manifest)) = &allow {
+        if let Some((Advice { entry, .. }, manifest)) = advice(known, &row) {
             text.push_str(&format!(
                 "  to allow it: `- \"{entry}\"` in network.hosts of {}\n",
                 escape(manifest.as_str())
             ));
         }
         printer.data(&text);
-        printer.json_line(&row.data(allow));
+        let mut data = data(known, &row);
+        if let Some(fields) = data.as_object_mut() {
+            fields.insert("format_version".to_owned(), FORMAT_VERSION.into());
+        }
+        printer.json_line(&data);
     }
     Err(Hinted::new(
         "the gateway has ended, and its log with it",
@@ -166,9 +184,25 @@ async fn follow(
 }
 
 /// The entry that would allow what was refused, and the file that it belongs into.
-fn allow<'a>(known: &'a BTreeMap<InstanceKey, Known>, row: &Row) -> Option<(String, &'a Utf8Path)> {
-    let known = known.get(&row.event.instance)?;
-    Some((row.would_allow()?, known.manifest.as_path()))
+fn advice<'a>(
+    known: &'a BTreeMap<InstanceKey, Known>,
+    row: &Row,
+) -> Option<(Advice, &'a Utf8Path)> {
+    let known = known
+        .get(&row.event.instance)
+        .filter(|_| row.is_unlisted())?;
+    let advice = Advice::on(&row.event, Some(&known.network))?;
+    Some((advice, known.manifest.as_path()))
+}
+
+/// A row for programs.
+fn data(known: &BTreeMap<InstanceKey, Known>, row: &Row) -> Value {
+    let advice = advice(known, row);
+    row.data(
+        advice
+            .as_ref()
+            .map(|(advice, manifest)| (advice.entry.as_str(), *manifest)),
+    )
 }
 
 fn show(printer: &Printer, known: &BTreeMap<InstanceKey, Known>, rows: &[Row]) {
@@ -193,24 +227,20 @@ fn show(printer: &Printer, known: &BTreeMap<InstanceKey, Known>, rows: &[Row]) {
 
 /// The lines that would allow what was refused, file by file.
 fn allowing(known: &BTreeMap<InstanceKey, Known>, rows: &[Row]) -> String {
-    let mut files: BTreeMap<&Utf8Path, BTreeMap<String, bool>> = BTreeMap::new();
+    let mut files: BTreeMap<&Utf8Path, Vec<Advice>> = BTreeMap::new();
     for row in rows {
-        if let Some((entry, manifest)) = allow(known, row) {
-            files
-                .entry(manifest)
-                .or_default()
-                .insert(entry, row.event.port.is_none());
+        if let Some((advice, manifest)) = advice(known, row) {
+            files.entry(manifest).or_default().push(advice);
         }
     }
     let mut text = String::new();
-    for (manifest, entries) in files {
+    for (manifest, advice) in files {
         text.push_str(&format!(
             "\nwhat would allow what was refused, in {}:\nnetwork:\n  mode: allowlist\n  hosts:\n",
             escape(manifest.as_str())
         ));
-        for (entry, guessed) in entries {
-            let remark = if guessed { suggest::PORT_UNKNOWN } else { "" };
-            text.push_str(&format!("    - \"{entry}\"{remark}\n"));
+        for (entry, remark) in without_guesses(advice) {
+            text.push_str(&Advice::line(&entry, remark.as_ref()));
         }
     }
     text

@@ -14,7 +14,7 @@ use crate::args::{Cli, Format, LogsArgs};
 use crate::exit::{Ending, Exit};
 use crate::hints::Hinted;
 use crate::printer::{Printer, shown};
-use crate::project::{Owner, document, owner};
+use crate::project::{document, owner};
 
 /// A line is shown in pieces of this many bytes.
 const LONGEST: usize = 64 << 10;
@@ -24,7 +24,7 @@ pub(crate) async fn run(cli: &Cli, printer: &Printer, args: &LogsArgs) -> anyhow
         let message = "--follow prints no JSON, because it has no end";
         return Err(Ending::usage(message).into());
     }
-    let Some(Owner { name, settings }) = owner(cli, printer, &args.directory)? else {
+    let Some((name, settings)) = owner(cli, printer, &args.directory)? else {
         return Ok(Exit::Failed);
     };
     crate::project::guard(cli, printer)?;

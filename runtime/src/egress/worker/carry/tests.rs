@@ -302,3 +302,29 @@ async fn the_first_reason_for_an_end_is_the_one_that_is_recorded() {
     drop(passage);
     assert_eq!(lab.refusal().await.0, "idle");
 }
+
+#[tokio::test]
+async fn names_that_the_proxy_is_asked_for_count_as_new_ones_too() {
+    let (lab, _listener) = lab(&["*.wild.example:443"]).await;
+    for n in 0..120 {
+        let target = target(&format!("n{n}.wild.example"));
+        let passage = Passage::open(&lab.context, &target, Via::Proxy).await;
+        assert_eq!(passage.err(), Some(Reason::NoSuchName));
+    }
+    let open = |name: &'static str| {
+        let context = Arc::clone(&lab.context);
+        async move {
+            Passage::open(&context, &target(name), Via::Proxy)
+                .await
+                .err()
+        }
+    };
+    assert_eq!(open("n120.wild.example").await, Some(Reason::TooManyNames));
+    assert_eq!(
+        open("n0.wild.example").await,
+        Some(Reason::NoSuchName),
+        "not new"
+    );
+    let asked = lab.world.asked.lock().unwrap();
+    assert!(!asked.iter().any(|name| name == "n120.wild.example"));
+}

@@ -2,7 +2,6 @@ use hyper::Method;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::task::JoinHandle;
 
-use super::super::rules::Host;
 use super::*;
 
 /// Long enough for everything that is to happen; nothing waits for it.

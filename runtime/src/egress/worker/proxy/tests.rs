@@ -6,6 +6,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
+use super::super::limits::NETWORK_HTTP;
 use super::super::testing::{Lab, hello, pair, rule, server};
 use super::*;
 use crate::egress::record::Line;
@@ -175,6 +176,19 @@ async fn what_is_not_listed_is_answered_with_the_line_that_would_allow_it() {
 }
 
 #[tokio::test]
+async fn no_line_is_offered_for_an_address_that_no_list_opens() {
+    for (target, offered) in [("169.254.169.254:80", false), ("93.184.216.34:80", true)] {
+        let mut bench = Bench::of(&["api.example.com:80"]).await;
+        bench
+            .ask(&format!("CONNECT {target} HTTP/1.1\r\n\r\n"))
+            .await;
+        let answer = bench.rest().await;
+        assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
+        assert_eq!(answer.contains("to allow it"), offered, "{answer}");
+    }
+}
+
+#[tokio::test]
 async fn nothing_that_names_two_hosts_or_none_is_passed_on() {
     for (request, code) in [
         (
@@ -285,6 +299,35 @@ async fn the_proxy_is_no_way_to_itself_to_the_host_to_neighbours_or_to_what_is_p
             );
         }
     }
+}
+
+#[tokio::test]
+async fn plain_requests_take_a_part_of_the_networks_connections_only() {
+    let mut bench = Bench::of(&["api.example.com"]).await;
+    let listener = bench.outside("api.example.com", 80).await;
+    let limits = bench.lab.context.limits.clone();
+    let held: Vec<_> = (0..NETWORK_HTTP)
+        .map(|_| limits.admit_http().unwrap())
+        .collect();
+    bench
+        .ask("GET http://api.example.com/ HTTP/1.1\r\nHost: api.example.com\r\n\r\n")
+        .await;
+    assert!(bench.rest().await.starts_with("HTTP/1.1 503 "));
+    assert_eq!(bench.lab.refusal().await.0, "too-many-connections");
+
+    drop(held);
+    let (mut client, gateway) = pair().await;
+    let _serving = tokio::spawn(converse(Arc::clone(&bench.lab.context), gateway));
+    client
+        .write_all(b"GET http://api.example.com/ HTTP/1.1\r\nHost: api.example.com\r\n\r\n")
+        .await
+        .unwrap();
+    let mut server = accept(&listener).await;
+    hear(&mut server, END).await;
+    let left: Vec<_> = (0..NETWORK_HTTP)
+        .filter_map(|_| limits.admit_http().ok())
+        .collect();
+    assert_eq!(left.len(), NETWORK_HTTP - 1, "one is in use");
 }
 
 #[tokio::test]

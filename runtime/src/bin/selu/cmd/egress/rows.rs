@@ -1,6 +1,7 @@
 //! Events as a person reads them: one row for a connection from begin to end.
 
 use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
 
 use camino::Utf8Path;
 use selu_compiler::report::escape;
@@ -218,28 +219,14 @@ impl Row {
         matches!(self.verdict, Verdict::Denied | Verdict::Cut)
     }
 
-    /// The entry of `network.hosts` that would allow what the rules refused. Where only a name was asked for, its port is
-    /// a guess.
-    pub(super) fn would_allow(&self) -> Option<String> {
-        let code = self.event.reason.as_ref()?.code.as_str();
-        if !matches!(code, "not-listed" | "port-not-listed") {
-            return None;
-        }
-        super::suggest::entry(&self.event)
+    /// Whether it was the list that refused it.
+    pub(super) fn is_unlisted(&self) -> bool {
+        let code = self.event.reason.as_ref().map(|why| why.code.as_str());
+        matches!(code, Some("not-listed" | "port-not-listed"))
     }
 
-    /// `name:port`, whatever of it is known, escaped.
     fn target(&self) -> String {
-        let host = match (&self.event.name, self.event.address) {
-            (Some(name), _) => escape(name),
-            (None, Some(address)) if address.is_ipv6() => format!("[{address}]"),
-            (None, Some(address)) => address.to_string(),
-            (None, None) => "-".to_owned(),
-        };
-        match self.event.port {
-            Some(port) => format!("{host}:{port}"),
-            None => host,
-        }
+        target(&self.event).unwrap_or_else(|| "-".to_owned())
     }
 
     fn address(&self) -> String {
@@ -292,7 +279,7 @@ impl Row {
     }
 
     /// For programs.
-    pub(super) fn data(&self, allow: Option<(String, &Utf8Path)>) -> Value {
+    pub(super) fn data(&self, allow: Option<(&str, &Utf8Path)>) -> Value {
         let Event {
             time_ms,
             instance,
@@ -310,7 +297,6 @@ impl Row {
         } = &self.event;
         let (allow, manifest) = allow.unzip();
         json!({
-            "format_version": crate::printer::FORMAT_VERSION,
             "time": format!("{}Z", utc_ms(*time_ms).replace(' ', "T")),
             "time_ms": time_ms,
             "instance": instance,
@@ -331,6 +317,19 @@ impl Row {
             "manifest": manifest,
         })
     }
+}
+
+/// `name:port`, as much of it as is known, escaped.
+pub(super) fn target(event: &Event) -> Option<String> {
+    let host = match (&event.name, event.address) {
+        (Some(name), _) => escape(name),
+        (None, Some(IpAddr::V6(address))) => format!("[{address}]"),
+        (None, address) => address?.to_string(),
+    };
+    Some(match event.port {
+        Some(port) => format!("{host}:{port}"),
+        None => host,
+    })
 }
 
 /// `512 B`, `1.5 kB`, `20 MB`.

@@ -1,16 +1,24 @@
 //! What a capability tried, as the smallest `network` block that allows it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use camino::Utf8Path;
-use selu_compiler::check::network::host::{self, Entry};
+use selu_compiler::check::network::host::{self, Entry, Host};
 use selu_compiler::model::{InstanceKey, Network};
 use selu_compiler::report::escape;
 use selu_runtime::egress::record::{Event, Line, Phase};
+use selu_runtime::egress::{AddressKind, address_kind};
+
 use serde_json::{Map, Value, json};
 
+use super::rows::target;
+
 /// What is said beside an entry whose port nobody asked for: a name that the DNS refuses is never connected to.
-pub(super) const PORT_UNKNOWN: &str = " # only its name was asked for: the port is a guess";
+const PORT_UNKNOWN: &str = "only its name was asked for: the port is a guess";
+
+/// What is said beside an address of somebody's own network (N8).
+const PRIVATE: &str = "a private address: it needs a permission in selu.toml as well";
 
 /// The guess.
 const LIKELY_PORT: u16 = 443;
@@ -25,70 +33,149 @@ const LISTED: usize = 3;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Suggestion {
     /// Entry → remark.
-    hosts: BTreeMap<String, String>,
+    hosts: BTreeMap<String, Option<String>>,
     /// Targets that no entry of this list would allow → why they were refused.
     left_out: BTreeMap<String, String>,
     /// Entries of the present list that nothing needed.
     unused: Vec<String>,
 }
 
-/// The entry that would allow what an event is about; `None` if that is nothing that an entry can say.
-pub(super) fn entry(event: &Event) -> Option<String> {
-    let host = match (&event.name, event.address) {
-        (Some(name), _) => name.clone(),
-        (None, Some(address)) if address.is_ipv6() => format!("[{address}]"),
-        (None, address) => address?.to_string(),
+/// The entry that would allow what an event is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Advice {
+    /// As it is written into a manifest.
+    pub(super) entry: String,
+    /// What is to be known of it.
+    pub(super) remark: Option<String>,
+    /// Whether its port is not known.
+    pub(super) guessed: bool,
+}
+
+impl Advice {
+    /// `None` if the event is about nothing that a list can allow.
+    pub(super) fn on(event: &Event, present: Option<&Network>) -> Option<Self> {
+        let (host, private) = match (&event.name, event.address) {
+            (Some(name), _) => (name.clone(), false),
+            (None, address) => {
+                let address = address?;
+                let private = match address_kind(address) {
+                    AddressKind::Global => false,
+                    AddressKind::Private => true,
+                    AddressKind::Special => return None,
+                };
+                let host = match address {
+                    IpAddr::V4(address) => address.to_string(),
+                    IpAddr::V6(address) => format!("[{address}]"),
+                };
+                (host, private)
+            }
+        };
+        let port = event.port.unwrap_or(LIKELY_PORT);
+        let mut entry = host::parse(&format!("{host}:{port}")).ok()?;
+        let present: Vec<Entry> = present
+            .iter()
+            .flat_map(|network| &network.hosts)
+            .filter_map(|text| host::parse(text).ok())
+            .collect();
+        let mut guessed = event.port.is_none();
+        // The present list may say which port is meant.
+        if guessed && let Some(listed) = present.iter().find(|listed| allows_host(listed, &entry)) {
+            entry.port = listed.port;
+            guessed = false;
+        }
+        let apex = |listed: &&Entry| match (&listed.host, &entry.host) {
+            (Host::Below(apex), Host::Name(name)) => apex == name,
+            _ => false,
+        };
+        let remark = if let Some(wildcard) = present.iter().find(apex) {
+            Some(format!("`{wildcard}` does not cover it"))
+        } else if private {
+            Some(PRIVATE.to_owned())
+        } else {
+            guessed.then(|| PORT_UNKNOWN.to_owned())
+        };
+        Some(Self {
+            entry: entry.to_string(),
+            remark,
+            guessed,
+        })
+    }
+
+    /// As a line of a list.
+    pub(super) fn line(entry: &str, remark: Option<&String>) -> String {
+        let remark = remark.map(|remark| format!(" # {remark}"));
+        format!("    - \"{entry}\"{}\n", remark.unwrap_or_default())
+    }
+}
+
+/// Whether an entry allows the host of another one, at some port.
+fn allows_host(entry: &Entry, other: &Entry) -> bool {
+    let at_its_port = Entry {
+        host: other.host.clone(),
+        port: entry.port,
     };
-    let port = event.port.unwrap_or(LIKELY_PORT);
-    let entry = host::parse(&format!("{host}:{port}")).ok()?;
-    Some(entry.to_string())
+    entry.covers(&at_its_port)
+}
+
+/// Takes out guesses about hosts whose ports are known.
+pub(super) fn without_guesses(
+    advice: impl IntoIterator<Item = Advice>,
+) -> BTreeMap<String, Option<String>> {
+    let (guesses, known): (Vec<Advice>, Vec<Advice>) =
+        advice.into_iter().partition(|advice| advice.guessed);
+    let host = |entry: &str| host::parse(entry).ok().map(|entry| entry.host);
+    let hosts: Vec<_> = known.iter().map(|advice| host(&advice.entry)).collect();
+    let guesses = guesses
+        .into_iter()
+        .filter(|guess| !hosts.contains(&host(&guess.entry)));
+    let mut entries: BTreeMap<_, _> = guesses
+        .map(|advice| (advice.entry, advice.remark))
+        .collect();
+    entries.extend(
+        known
+            .into_iter()
+            .map(|advice| (advice.entry, advice.remark)),
+    );
+    entries
 }
 
 impl Suggestion {
     /// From what was recorded of one instance, and its present rules.
     pub(super) fn of(lines: &[Line], present: Option<&Network>) -> Self {
-        let (mut tried, mut guessed) = (BTreeSet::new(), BTreeSet::new());
+        let mut tried = Vec::new();
         let mut suggestion = Self::default();
         for Line { event, .. } in lines {
             let code = event.reason.as_ref().map(|why| why.code.as_str());
-            let refusal = match (event.phase, code) {
-                (Phase::Lost, _) => continue,
-                (Phase::Opened | Phase::Closed | Phase::Named, _) => None,
-                (
-                    Phase::Denied,
+            let wanted = match event.phase {
+                Phase::Lost => continue,
+                Phase::Opened | Phase::Closed | Phase::Named => true,
+                Phase::Denied => matches!(
+                    code,
                     Some(
-                        "not-listed" | "port-not-listed" | "no-such-name" | "lookup-failed"
-                        | "connect-failed" | "timed-out",
-                    ),
-                ) => None,
-                (Phase::Denied, _) => event.reason.as_ref(),
+                        "not-listed"
+                            | "port-not-listed"
+                            | "no-such-name"
+                            | "lookup-failed"
+                            | "connect-failed"
+                            | "timed-out"
+                    )
+                ),
             };
-            match (refusal, entry(event)) {
-                (None, Some(entry)) if event.port.is_some() => {
-                    tried.insert(entry);
-                }
-                (None, Some(entry)) => {
-                    guessed.insert(entry);
-                }
-                (None, None) => {}
-                (Some(why), entry) => {
-                    let about = entry.or_else(|| event.name.as_deref().map(escape));
-                    if let Some(about) = about {
-                        suggestion.left_out.insert(about, escape(&why.text));
+            match Advice::on(event, present).filter(|_| wanted) {
+                Some(advice) => tried.push(advice),
+                None => {
+                    if let (Some(target), Some(why)) = (target(event), &event.reason) {
+                        let why = match wanted {
+                            true => "no entry can allow it".to_owned(),
+                            false => escape(&why.text),
+                        };
+                        suggestion.left_out.insert(target, why);
                     }
                 }
             }
         }
-        guessed.retain(|entry| !has_host_of(&tried, entry));
-        let with = |remark: &'static str| move |entry| (entry, remark.to_owned());
-        let tried = tried.into_iter().map(with(""));
-        suggestion.hosts = tried
-            .chain(guessed.into_iter().map(with(PORT_UNKNOWN)))
-            .collect();
+        suggestion.hosts = without_guesses(tried);
         suggestion.gather_siblings();
-        suggestion
-            .left_out
-            .retain(|about, _| !suggestion.hosts.contains_key(about));
         suggestion.unused = present
             .map(|network| unused(&network.hosts, &suggestion.hosts))
             .unwrap_or_default();
@@ -104,7 +191,7 @@ impl Suggestion {
             };
             let wildcard = format!("*.{rest}");
             let sound = host::parse(&wildcard).is_ok_and(|entry| {
-                matches!(entry.host, host::Host::Below(_)) && !entry.has_many_owners()
+                matches!(entry.host, Host::Below(_)) && !entry.has_many_owners()
             });
             if sound {
                 families.entry(wildcard).or_default().push(label.to_owned());
@@ -119,11 +206,11 @@ impl Suggestion {
             }
             let listed: Vec<&str> = labels.iter().take(LISTED).map(String::as_str).collect();
             let remark = format!(
-                " # for {} names: {}, …; list them instead if there are no others",
+                "for {} names: {}, …; list them instead if there are no others",
                 labels.len(),
                 listed.join(", ")
             );
-            self.hosts.insert(wildcard, remark);
+            self.hosts.insert(wildcard, Some(remark));
         }
     }
 
@@ -140,7 +227,7 @@ impl Suggestion {
             text.push_str("  mode: allowlist\n  hosts:\n");
         }
         for (entry, remark) in &self.hosts {
-            text.push_str(&format!("    - \"{entry}\"{remark}\n"));
+            text.push_str(&Advice::line(entry, remark.as_ref()));
         }
         for (about, why) in &self.left_out {
             text.push_str(&format!("# left out: {about}: {why}\n"));
@@ -158,9 +245,9 @@ impl Suggestion {
             false => "allowlist",
         };
         let hosts: Vec<&String> = self.hosts.keys().collect();
-        let remark = |(entry, remark): (&String, &String)| {
-            let text = remark.trim_start_matches(" # ");
-            (!text.is_empty()).then(|| json!({ "host": entry, "text": text }))
+        let remark = |(entry, remark): (&String, &Option<String>)| {
+            let text = remark.as_ref()?;
+            Some(json!({ "host": entry, "text": text }))
         };
         let remarks: Vec<Value> = self.hosts.iter().filter_map(remark).collect();
         let left_out = self.left_out.iter();
@@ -180,15 +267,8 @@ impl Suggestion {
     }
 }
 
-/// Whether an entry with the same host is there, whatever its port.
-fn has_host_of(entries: &BTreeSet<String>, entry: &str) -> bool {
-    let host = |entry: &str| host::parse(entry).ok().map(|entry| entry.host);
-    let wanted = host(entry);
-    entries.iter().any(|entry| host(entry) == wanted)
-}
-
 /// Entries of the present list that allow nothing of what is suggested.
-fn unused(present: &[String], suggested: &BTreeMap<String, String>) -> Vec<String> {
+fn unused(present: &[String], suggested: &BTreeMap<String, Option<String>>) -> Vec<String> {
     let suggested: Vec<Entry> = suggested
         .keys()
         .filter_map(|text| host::parse(text).ok())
@@ -244,7 +324,11 @@ mod tests {
     fn hosts(lines: &[Line]) -> Vec<String> {
         let suggestion = Suggestion::of(lines, None);
         let hosts = suggestion.hosts.into_iter();
-        hosts.map(|(entry, remark)| entry + &remark).collect()
+        let text = |(entry, remark): (String, Option<String>)| match remark {
+            Some(remark) => format!("{entry} # {remark}"),
+            None => entry,
+        };
+        hosts.map(text).collect()
     }
 
     #[test]
@@ -261,18 +345,28 @@ mod tests {
             line(Phase::Denied, "a.example.net", Some(80), Some("not-listed")),
             line(Phase::Denied, "a.example.net", None, Some("not-listed")),
             line(Phase::Denied, "c.example.org", None, Some("not-listed")),
-            line(Phase::Denied, "203.0.113.7", Some(5432), Some("not-listed")),
-            line(Phase::Denied, "2001:db8::7", Some(80), Some("not-listed")),
+            line(
+                Phase::Denied,
+                "93.184.216.34",
+                Some(5432),
+                Some("not-listed"),
+            ),
+            line(
+                Phase::Denied,
+                "2606:2800:220::7",
+                Some(80),
+                Some("not-listed"),
+            ),
         ];
         assert_eq!(
             hosts(&lines),
             [
-                "203.0.113.7:5432".to_owned(),
-                "[2001:db8::7]:80".to_owned(),
+                "93.184.216.34:5432".to_owned(),
+                "[2606:2800:220::7]:80".to_owned(),
                 "a.example.net:80".to_owned(),
                 "b.example.com:22".to_owned(),
                 "b.example.com:443".to_owned(),
-                format!("c.example.org:443{PORT_UNKNOWN}"),
+                format!("c.example.org:443 # {PORT_UNKNOWN}"),
             ]
         );
     }
@@ -306,7 +400,7 @@ mod tests {
             text.starts_with("# what weather/api tried\nnetwork:\n  mode: none\n"),
             "{text}"
         );
-        assert_eq!(text.matches("# left out: ").count(), 3, "{text}");
+        assert_eq!(text.matches("# left out: ").count(), 4, "{text}");
         assert!(!text.contains('\u{1b}'), "{text}");
     }
 
