@@ -132,7 +132,11 @@ fn a_session_follows_the_plan_and_keeps_its_workspace() {
     let manifest = format!("{}cache: {{enabled: true}}\n", project.read(file));
     project.write(file, &manifest);
     let refused = invoke(&project, &["context", "--session", "s"]).expect(1);
-    assert!(refused.stderr.contains("cache is `false` in the lock"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("cache is `false` in the lock"),
+        "{}",
+        refused.stderr
+    );
     project.selu(&["apply", "-y"]).expect(0);
     assert_eq!(
         sessions(&project),
