@@ -30,7 +30,9 @@ fn of_user() -> Credential {
 fn who_gets_a_container_of_his_own_x1_x2() {
     let (plan, key) = planned(|_| {});
     let exclusive = &plan.instances[&key];
-    let of = |instance, user, session| Who::of(instance, user, session).unwrap();
+    fn of(instance: &PlannedInstance, user: Option<&str>, session: Option<&str>) -> Option<Who> {
+        Who::of(instance, user, session).unwrap()
+    }
     assert_eq!(of(exclusive, None, None), None, "the resident");
     assert_eq!(
         of(exclusive, None, Some("default")),
