@@ -49,7 +49,7 @@ impl Calls {
         }
     }
 
-    /// Calls one tool. A pipe that broke is opened anew the next time.
+    /// Calls one tool. A pipe that broke since the last call is opened anew.
     pub(crate) fn call(
         &self,
         gateway: &str,
@@ -57,22 +57,25 @@ impl Calls {
         tool: &str,
         arguments: &Value,
     ) -> Result<Value, String> {
-        let open = self.pipes.lock().unwrap().get(network).cloned();
+        let none = serde_json::json!({});
         self.runtime.block_on(async {
-            let channel = match open {
-                Some(channel) => channel,
-                None => {
-                    let channel = open_pipe(gateway, network).await?;
-                    let mut pipes = self.pipes.lock().unwrap();
-                    pipes.insert(network.to_owned(), channel.clone());
-                    channel
-                }
-            };
-            let called = invoke(channel, tool, arguments, &serde_json::json!({})).await;
-            called.map_err(|error| {
-                self.pipes.lock().unwrap().remove(network);
-                error
-            })?
+            let open = self.pipes.lock().unwrap().remove(network);
+            if let Some(channel) = open
+                && let Ok(answer) = invoke(channel.clone(), tool, arguments, &none).await
+            {
+                self.pipes
+                    .lock()
+                    .unwrap()
+                    .insert(network.to_owned(), channel);
+                return answer;
+            }
+            let channel = open_pipe(gateway, network).await?;
+            let answer = invoke(channel.clone(), tool, arguments, &none).await?;
+            self.pipes
+                .lock()
+                .unwrap()
+                .insert(network.to_owned(), channel);
+            answer
         })
     }
 }

@@ -254,7 +254,9 @@ fn a_change_of_the_rules_cuts_what_it_revokes_before_it_is_acknowledged_and_noth
     // The plan's own rules are put back by the next apply.
     let status = stage.scene.project.selu(&["status"]);
     status.expect(2);
-    stage.scene.project.selu(&["apply", "-y"]).expect(0);
+    let applied = stage.scene.project.selu(&["apply", "-y"]).expect(0);
+    let www = stage.scene.virtual_address("open", "www.selu-lab.net");
+    assert_eq!(www, stage.www, "{}{}", applied.stdout, applied.stderr);
     stage.inside.expect_echo(&stage.www, 7, "after apply");
 }
 

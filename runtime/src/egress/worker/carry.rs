@@ -125,7 +125,7 @@ async fn converse(
         _ => None,
     };
     if let Some(dialect) = dialect {
-        let _place = ticket.context().limits.admit_http()?;
+        let _place = ticket.limits().admit_http()?;
         let client = Metered::unmetered(Arc::clone(client), read.freeze());
         let upstream = Metered::new(Arc::clone(upstream), ticket.meter(activity));
         // A refusal is told to the client in words, so that its connection is not broken off but ended.

@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::limits::Limits;
 use super::metered::Meter;
 use super::rules::{Reason, Target};
 use super::splice::Activity;
@@ -102,6 +103,11 @@ pub(crate) struct Ticket {
 }
 
 impl Ticket {
+    /// The network that it is in.
+    pub(crate) fn context(&self) -> &NetworkContext {
+        &self.context
+    }
+
     /// Checks the rules and registers the connection, in one step: a policy that comes later finds it.
     pub(super) fn take(
         context: &Arc<NetworkContext>,
@@ -156,6 +162,11 @@ impl Ticket {
     /// Where to.
     pub(crate) fn target(&self) -> &Target {
         &self.target
+    }
+
+    /// How many connections its network may have.
+    pub(super) fn limits(&self) -> &Limits {
+        &self.context.limits
     }
 
     /// Counts what passes over the connection to the outside.

@@ -79,7 +79,12 @@ pub(super) fn rows() -> Vec<Row> {
         ),
         row(
             "any port: bytes of no protocol",
-            raw("api.selu-lab.net", 7, "reached 0, back"),
+            raw("api.selu-lab.net", 7, "{reached 0, back"),
+            "reached 0, back".to_owned(),
+        ),
+        row(
+            "any port: a line without an end, which could become a request",
+            talk_patiently("api.selu-lab.net", 7, "reached 0, back"),
             "reached 0, back".to_owned(),
         ),
         row(
@@ -233,6 +238,13 @@ pub(super) fn rows() -> Vec<Row> {
         .tried(Place::In("private")),
     );
     rows
+}
+
+/// Waits longer for an answer than the gateway waits for the rest of a line.
+fn talk_patiently(to: &str, port: u16, text: &str) -> Value {
+    let mut arguments = raw(to, port, text);
+    arguments["patience"] = 8000.into();
+    arguments
 }
 
 /// Shakes hands, and reads what the server then says by itself.
