@@ -127,7 +127,7 @@ fn moment(text: &str) -> Option<Moment> {
     let (time, fraction) = time.split_once('.').unwrap_or((time, ""));
     let mut time = time.split(':').map(number);
     let (hour, minute, second) = (time.next()??, time.next()??, time.next()??);
-    let fraction = number(&format!("{fraction:0<9}").get(..9)?)?;
+    let fraction = number(format!("{fraction:0<9}").get(..9)?)?;
     // Days since 1970 in a calendar whose years begin in March, so that leap days come last.
     let (year, month) = if month > 2 {
         (year, month - 3)
