@@ -7,6 +7,11 @@
     clippy::expect_used,
     reason = "what helpers of tests cannot do fails the test"
 )]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "tables, measurements and what was skipped are for whoever runs them"
+)]
 
 mod call;
 mod canary;

@@ -103,11 +103,6 @@ pub(crate) struct Ticket {
 }
 
 impl Ticket {
-    /// The network that it is in.
-    pub(crate) fn context(&self) -> &NetworkContext {
-        &self.context
-    }
-
     /// Checks the rules and registers the connection, in one step: a policy that comes later finds it.
     pub(super) fn take(
         context: &Arc<NetworkContext>,
