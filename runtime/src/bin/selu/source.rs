@@ -39,7 +39,7 @@ pub(crate) enum Source {
         /// Its lock, as it was when the command began.
         lock: LockFile,
         /// From the file.
-        settings: Settings,
+        settings: Box<Settings>,
     },
 }
 
