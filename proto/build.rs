@@ -1,7 +1,11 @@
-//! Compiles `capability.proto` with protox, so that no system `protoc` is needed.
+//! Compiles the `.proto` files with protox, so that no system `protoc` is needed.
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let files = protox::compile(["selu/capability/v1/capability.proto"], ["."])?;
+    let sources = [
+        "selu/capability/v1/capability.proto",
+        "selu/capability/v1/older.proto",
+    ];
+    let files = protox::compile(sources, ["."])?;
     tonic_prost_build::configure().compile_fds(files)?;
     println!("cargo::rerun-if-changed=selu");
     Ok(())

@@ -1,6 +1,7 @@
 //! Sources → [`Checked`]: every rule that needs no engine, a rule family a file, all findings in one run.
 
 mod agent;
+pub mod arguments;
 mod cache;
 mod capability;
 pub mod credential;
@@ -33,6 +34,7 @@ use agent::{Draft, Shared};
 pub use cache::Cache;
 use capability::Outcome;
 use settings::{Known, Tools};
+pub(crate) use shape::nearest;
 
 /// The outcome of a check.
 #[derive(Debug)]
@@ -203,6 +205,7 @@ fn nameless(
                 origin: capability.origin.clone(),
                 routing: Routing::Auto,
                 own_model: false,
+                idle_timeout_minutes: agent::IDLE_TIMEOUT_MINUTES,
                 prompts: BTreeMap::new(),
                 capabilities: BTreeMap::from([(capability.id.clone(), capability)]),
             };

@@ -3,6 +3,7 @@
 //! These are the working types. The wire form, the canonical writer and the typed reasons why a lock is stale live in
 //! the submodules.
 
+mod callable;
 mod entry;
 mod merge;
 mod read;
@@ -13,6 +14,7 @@ mod write;
 
 use std::collections::BTreeMap;
 
+pub use callable::{Callable, Refusal, callable, no_instance};
 pub use merge::{DiscoveryOutcome, FieldChange, Merged, ToolChange, ToolChangeKind};
 pub use read::LockError;
 pub use stale::{Stale, differences, stale};

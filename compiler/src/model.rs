@@ -175,6 +175,8 @@ pub struct Agent {
     pub routing: Routing,
     /// Whether it names a model of its own (A4).
     pub own_model: bool,
+    /// Minutes without a call after which a session's container goes (X4).
+    pub idle_timeout_minutes: u64,
     /// Its system prompts by file name, such as `agent.md`, `agent.de.md`.
     pub prompts: BTreeMap<String, Prompt>,
     /// Own and named shared ones, by id. Several agents may name the same, and `check --watch` keeps them.

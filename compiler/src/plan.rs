@@ -6,6 +6,7 @@
 pub mod hash;
 pub mod names;
 pub mod saved;
+pub mod session;
 pub mod spec;
 
 use std::collections::BTreeMap;
@@ -390,12 +391,16 @@ pub mod label {
     pub const SPEC: &str = "dev.selu.spec";
     /// The generation.
     pub const GENERATION: &str = "dev.selu.generation";
-    /// What an object is for: `resident`, `gateway`, `hold`, `discovery`, `helper`, `workspace`, `cache`, `policy`,
-    /// `egress`.
+    /// What an object is for: `resident`, `session`, `gateway`, `hold`, `discovery`, `helper`, `workspace`, `cache`,
+    /// `policy`, `egress`.
     pub const ROLE: &str = "dev.selu.role";
     /// The rules that a container runs under and that its settings cannot show, as canonical JSON
     /// ([`super::hash::RunRules`]): it lets a plan name old values. Only [`SPEC`] decides.
     pub const RULES: &str = "dev.selu.rules";
+    /// On a session's container: the session (X2).
+    pub const SESSION: &str = "dev.selu.session";
+    /// On a session's container: the user whose values its calls carry; empty for nobody's.
+    pub const USER: &str = "dev.selu.user";
     /// The limits that a resident was made with, as canonical JSON ([`super::hash::MadeLimits`]): an engine changes limits
     /// in place and no label, so [`SPEC`] alone could not be judged afterwards.
     pub const LIMITS: &str = "dev.selu.limits";

@@ -1,5 +1,6 @@
 //! Plans for people and for programs.
 
+pub(crate) mod call;
 mod escape;
 mod view;
 
@@ -11,6 +12,7 @@ use crate::diff::ChangeSet;
 use crate::plan::Plan;
 use crate::plan::saved::PlanDocument;
 
+pub use call::{Called, call_json};
 pub(crate) use escape::hidden;
 pub use escape::{escape, json_text};
 pub(crate) use view::cores;

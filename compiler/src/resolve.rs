@@ -11,6 +11,8 @@ mod tools;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ipnet::Ipv4Net;
+
 pub use pulled::pulled;
 
 use crate::diag::codes::plan as code;
@@ -23,6 +25,7 @@ use crate::model::{
 use crate::observed::Observed;
 use crate::plan::{FORMAT_VERSION, ImageKind, Plan, PlannedAgent, PlannedInstance, names, spec};
 use crate::yaml::node::Span;
+use subnets::Subnets;
 
 /// What networks are cut from unless selu.toml says otherwise.
 pub(crate) fn default_range() -> ipnet::Ipv4Net {
@@ -66,6 +69,19 @@ pub fn resolve(project: &Project, lock: Option<&Lock>, observed: Option<&Observe
         plan: plan.filter(|_| !failed),
         diagnostics: findings,
     }
+}
+
+/// A subnet that nobody uses for one more network, such as a session's, of the same size as another. `None` if there is
+/// none left.
+pub fn free_subnet(
+    project: &Project,
+    observed: &Observed,
+    like: Ipv4Net,
+    name: &str,
+) -> Option<Ipv4Net> {
+    let mut subnets = Subnets::new(project.settings.subnets, resident::in_use(observed));
+    let owner = project.name.as_deref().unwrap_or_default();
+    subnets.take(like.prefix_len(), owner, name)
 }
 
 /// Names of containers, networks and volumes that a plan may use: what the engine is asked about, to find those that

@@ -10,12 +10,15 @@ mod policy;
 mod progress;
 mod pull;
 mod ready;
+mod session;
 mod trial;
 
 pub use destroy::{Destroyed, Removal, destroy, remove_gateway_image};
 pub use policy::policy_state;
 pub use pull::pull;
+pub(crate) use ready::Wait;
 pub use ready::{DEFAULT_TIMEOUT, NotReady, explain_exit};
+pub use session::{Open, session_plan, session_rules};
 pub use trial::{trial, without_residents};
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -484,8 +487,9 @@ impl<'a> Job<'a> {
     /// replaced.
     fn rules_in_use(&self, gateway: &PlannedGateway) -> BTreeMap<String, GatewayRule> {
         let mut rules = BTreeMap::new();
+        let sessions = session_rules(self.plan, self.observed);
         for (name, network) in &self.observed.networks {
-            if let Some(rule) = gateway.policy.get(name) {
+            if let Some(rule) = gateway.policy.get(name).or(sessions.get(name)) {
                 rules.insert(name.clone(), rule.clone());
                 continue;
             }
@@ -519,7 +523,7 @@ impl<'a> Job<'a> {
         rules
     }
 
-    /// Networks of residents that exist already, old generations too: a gateway that is made anew is attached to them
+    /// Networks of residents and sessions that exist already, old generations too: a gateway that is made anew is attached to them
     /// again, so that what works goes on being reachable.
     fn networks_in_use(&self) -> Vec<PlannedNetwork> {
         let rules = self.observed.networks.iter();
@@ -529,7 +533,7 @@ impl<'a> Job<'a> {
                 network
                     .labels
                     .get(label::ROLE)
-                    .is_some_and(|role| role == "resident")
+                    .is_some_and(|role| role == "resident" || role == session::ROLE)
             })
             .filter_map(|(name, network)| Some(PlannedNetwork::new(name.clone(), network.subnet?)))
             .collect()

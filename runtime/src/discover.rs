@@ -148,6 +148,7 @@ pub async fn discover(
             session: wanted.session,
             capability: wanted.instance.capability(),
             thread: "",
+            user: "",
             deadline: wanted.deadline,
         };
         let result = client

@@ -10,7 +10,7 @@ pub mod fake;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::pin::Pin;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -99,6 +99,27 @@ pub type Ended = Pin<Box<dyn Future<Output = EngineResult<(i64, String)>> + Send
 /// Result of an engine call.
 pub type EngineResult<T> = Result<T, EngineError>;
 
+/// What a running container has used and uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Usage {
+    /// CPU time since it started.
+    pub cpu_nanos: u64,
+    /// Processes and threads now.
+    pub pids: u64,
+}
+
+/// What happened to processes of a container.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Incident {
+    /// The kernel ended one for memory.
+    OutOfMemory,
+    /// The container's own ended.
+    Ended {
+        /// Its exit code.
+        code: i64,
+    },
+}
+
 /// Looking without touching.
 #[async_trait]
 pub trait EngineView: Send + Sync {
@@ -121,6 +142,12 @@ pub trait EngineView: Send + Sync {
     /// The last lines of a container's log, standard output and error together; a sentence in brackets where the engine
     /// cannot give them (F13).
     async fn logs(&self, name: &str, lines: u32) -> EngineResult<String>;
+
+    /// What a container uses; `None` if it does not run.
+    async fn usage(&self, name: &str) -> EngineResult<Option<Usage>>;
+
+    /// What happened in a container since a moment of this process's clock, in order, as far as the engine remembers.
+    async fn incidents(&self, name: &str, since: Instant) -> EngineResult<Vec<Incident>>;
 
     /// A container's log, piece by piece, and what is added to it if that is asked for.
     async fn log_stream(&self, name: &str, range: LogRange) -> EngineResult<LogStream>;
@@ -200,6 +227,9 @@ pub trait Engine: EngineView {
 
     /// Stops a container, gently for up to `grace`.
     async fn stop(&self, name: &str, grace: Duration) -> EngineResult<()>;
+
+    /// Ends a container's processes at once and starts it again, running or not.
+    async fn restart(&self, name: &str) -> EngineResult<()>;
 
     /// Removes a container with its anonymous volumes, running or not.
     async fn remove_container(&self, name: &str) -> EngineResult<()>;

@@ -3,14 +3,24 @@
 //! A call goes through an engine pipe that the gateway splices to the container's port (S1), so nothing is published
 //! anywhere. One client is one pipe. Nothing here is ever retried: tools write (W3).
 
+mod artifact;
+mod limits;
+mod older;
+mod stream;
+
+pub use artifact::{MAX_ARTIFACT_BYTES, Received, mime_type};
+pub use limits::{After, Bounds, Failure};
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use prost::Message;
 use selu_proto::v1::capability_client::CapabilityClient;
-use selu_proto::v1::{HealthRequest, InvokeRequest};
+use selu_proto::v1::capability_service_client::CapabilityServiceClient;
+use selu_proto::v1::{HealthRequest, InvokeRequest, OlderHealthRequest};
 use selu_proto::{MAX_MESSAGE_BYTES, PORT};
 use serde_json::{Map, Value};
+use tokio::sync::OnceCell;
 use tonic::transport::Channel;
 use tonic::{Code, Status};
 
@@ -50,11 +60,27 @@ pub enum CallError {
         /// What the client saw.
         reason: String,
     },
-    /// The service is another one, such as the older dialect (W4).
+    /// The service is another one: neither ours nor the older dialect (W4).
     #[error(
-        "the capability answers gRPC on port {PORT}, but not the service selu.capability.v1.Capability"
+        "the capability answers gRPC on port {PORT}, but neither the service selu.capability.v1.Capability nor the older \
+         selu.capability.v1.CapabilityService"
     )]
     OtherService,
+    /// What the older dialect does not have (W4).
+    #[error("the capability speaks the older dialect of the interface, which has no {what}")]
+    NotInOlder {
+        /// Such as `streamed results`.
+        what: &'static str,
+    },
+    /// In the older dialect a credential would take the place of what the call itself says (W4).
+    #[error(
+        "the capability speaks the older dialect of the interface, in which the credential `{name}` would replace the \
+         call's own `{name}`; rename the credential"
+    )]
+    ContextName {
+        /// The credential.
+        name: String,
+    },
     /// The method is not implemented.
     #[error("the capability reports that this is not implemented: {message}")]
     Unimplemented {
@@ -82,6 +108,12 @@ pub enum CallError {
         bytes: String,
         /// The limit.
         limit: usize,
+    },
+    /// A file did not come over.
+    #[error("the artifact was not carried: {reason}")]
+    Artifact {
+        /// Why.
+        reason: String,
     },
     /// The tool's own error (W4).
     #[error("the tool failed: {message}")]
@@ -114,6 +146,8 @@ pub struct Call<'a> {
     pub capability: &'a str,
     /// The thread, or nothing.
     pub thread: &'a str,
+    /// The user that the call is for, or nothing; only the older dialect tells it (W4).
+    pub user: &'a str,
     /// When to give up.
     pub deadline: Duration,
 }
@@ -130,9 +164,21 @@ pub enum Health {
     },
 }
 
+/// Which service a capability has (W4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    /// `selu.capability.v1.Capability`.
+    Present,
+    /// `selu.capability.v1.CapabilityService`.
+    Older,
+}
+
 /// A connection to one container.
 pub struct Client {
     service: CapabilityClient<Channel>,
+    older: CapabilityServiceClient<Channel>,
+    /// Decided by the first health check that is answered, and by nothing else (W4).
+    dialect: OnceCell<Dialect>,
     /// Whether an answer ever came: only before that may what listens be something else than gRPC.
     spoke: AtomicBool,
 }
@@ -158,80 +204,121 @@ impl Client {
 
     /// Speaks over a channel that is open.
     pub fn new(channel: Channel) -> Self {
-        let service = CapabilityClient::new(channel)
+        let service = CapabilityClient::new(channel.clone())
+            .max_decoding_message_size(MAX_MESSAGE_BYTES)
+            .max_encoding_message_size(MAX_MESSAGE_BYTES);
+        let older = CapabilityServiceClient::new(channel)
             .max_decoding_message_size(MAX_MESSAGE_BYTES)
             .max_encoding_message_size(MAX_MESSAGE_BYTES);
         Self {
             service,
+            older,
+            dialect: OnceCell::new(),
             spoke: AtomicBool::new(false),
         }
     }
 
-    /// Asks whether tools can be called (W1). UNIMPLEMENTED here means another service: the dialect is decided by the
-    /// health check alone (W4).
+    /// Asks whether tools can be called (W1), in the dialect that the capability speaks (W4).
     pub async fn health(&self, deadline: Duration) -> Result<Health, CallError> {
-        let mut service = self.service.clone();
-        let answer = tokio::time::timeout(deadline, service.healthcheck(HealthRequest {})).await;
-        match answer {
-            Err(_) => Err(CallError::Deadline { deadline }),
-            Ok(Ok(response)) => {
-                self.spoke.store(true, Ordering::Relaxed);
-                let response = response.into_inner();
-                Ok(if response.ready {
-                    Health::Ready
-                } else {
-                    Health::NotReady {
-                        message: shorten(&response.message),
-                    }
-                })
+        within(deadline, async {
+            match self.dialect.get() {
+                Some(Dialect::Present) => self.present_health().await,
+                Some(Dialect::Older) => self.older_health().await,
+                None => match self.present_health().await {
+                    Err(CallError::Unimplemented { .. }) => match self.older_health().await {
+                        Err(CallError::Unimplemented { .. }) => Err(CallError::OtherService),
+                        answer => self.decided(Dialect::Older, answer),
+                    },
+                    answer => self.decided(Dialect::Present, answer),
+                },
             }
-            Ok(Err(status)) if status.code() == Code::Unimplemented => Err(CallError::OtherService),
-            Ok(Err(status)) => Err(self.explain(&status)),
+        })
+        .await
+    }
+
+    /// What the capability speaks; asks for its health if that is not known yet.
+    async fn dialect(&self) -> Result<Dialect, CallError> {
+        if self.dialect.get().is_none() {
+            self.health(DEFAULT_DEADLINE).await?;
         }
+        Ok(self.dialect.get().copied().unwrap_or(Dialect::Present))
+    }
+
+    fn decided(
+        &self,
+        dialect: Dialect,
+        answer: Result<Health, CallError>,
+    ) -> Result<Health, CallError> {
+        if answer.is_ok() {
+            // Two checks at once come to the same answer.
+            let _ = self.dialect.set(dialect);
+        }
+        answer
+    }
+
+    async fn present_health(&self) -> Result<Health, CallError> {
+        let answer = self.service.clone().healthcheck(HealthRequest {}).await;
+        let response = self.heard(answer)?;
+        Ok(if response.ready {
+            Health::Ready
+        } else {
+            Health::NotReady {
+                message: shorten(&response.message),
+            }
+        })
+    }
+
+    async fn older_health(&self) -> Result<Health, CallError> {
+        let answer = self.older.clone().health_check(OlderHealthRequest {}).await;
+        let response = self.heard(answer)?;
+        Ok(if response.healthy {
+            Health::Ready
+        } else {
+            Health::NotReady {
+                message: String::new(),
+            }
+        })
     }
 
     /// Calls a tool once and gives its result back as it came.
     pub async fn call(&self, call: &Call<'_>) -> Result<Vec<u8>, CallError> {
-        let request = InvokeRequest {
-            tool_name: call.tool.to_owned(),
-            args_json: to_json(call.args),
-            config_json: to_json(call.config.expose()),
-            session_id: call.session.to_owned(),
-            capability_id: call.capability.to_owned(),
-            thread_id: call.thread.to_owned(),
-        };
-        let bytes = request.encoded_len();
-        if bytes > MAX_MESSAGE_BYTES {
-            return Err(CallError::RequestTooLarge {
-                bytes,
-                limit: MAX_MESSAGE_BYTES,
-            });
+        within(call.deadline, async {
+            match self.dialect().await? {
+                Dialect::Present => self.present_call(call).await,
+                Dialect::Older => self.older_call(call).await,
+            }
+        })
+        .await
+    }
+
+    async fn present_call(&self, call: &Call<'_>) -> Result<Vec<u8>, CallError> {
+        let request = timed(call, fits(request(call))?);
+        let answer = self.service.clone().invoke(request).await;
+        let response = self.heard(answer).map_err(|error| late(call, error))?;
+        if response.error.is_empty() {
+            Ok(response.result_json)
+        } else {
+            Err(CallError::Tool {
+                message: shorten(&response.error),
+            })
         }
-        let mut request = tonic::Request::new(request);
-        // The server learns the deadline too, and can stop working for nobody.
-        request.set_timeout(call.deadline);
-        let mut service = self.service.clone();
-        match tokio::time::timeout(call.deadline, service.invoke(request)).await {
-            Err(_) => Err(CallError::Deadline {
-                deadline: call.deadline,
-            }),
-            Ok(Err(status)) if status.code() == Code::DeadlineExceeded => {
-                Err(CallError::Deadline {
-                    deadline: call.deadline,
-                })
-            }
-            Ok(Err(status)) => Err(self.explain(&status)),
-            Ok(Ok(response)) => {
+    }
+
+    async fn older_call(&self, call: &Call<'_>) -> Result<Vec<u8>, CallError> {
+        let request = timed(call, fits(older::request(call)?)?);
+        let answer = self.older.clone().invoke(request).await;
+        let response = self.heard(answer).map_err(|error| late(call, error))?;
+        older::result(response)
+    }
+
+    /// An answer, or what its absence means.
+    fn heard<T>(&self, answer: Result<tonic::Response<T>, Status>) -> Result<T, CallError> {
+        match answer {
+            Ok(response) => {
                 self.spoke.store(true, Ordering::Relaxed);
-                let response = response.into_inner();
-                if response.error.is_empty() {
-                    Ok(response.result_json)
-                } else {
-                    Err(CallError::Tool {
-                        message: shorten(&response.error),
-                    })
-                }
+                Ok(response.into_inner())
             }
+            Err(status) => Err(self.explain(&status)),
         }
     }
 
@@ -250,6 +337,12 @@ impl Client {
                 message: shorten(message),
             };
         }
+        if status.code() == Code::DeadlineExceeded {
+            return CallError::Status {
+                code: code_name(status.code()),
+                message: shorten(message),
+            };
+        }
         // A status that the client made up has a cause; one that the capability sent has none.
         if std::error::Error::source(status).is_some() {
             let reason = shorten(&innermost(status));
@@ -263,6 +356,58 @@ impl Client {
             code: code_name(status.code()),
             message: shorten(message),
         }
+    }
+}
+
+/// Gives up at the deadline.
+async fn within<T>(
+    deadline: Duration,
+    work: impl Future<Output = Result<T, CallError>>,
+) -> Result<T, CallError> {
+    tokio::time::timeout(deadline, work)
+        .await
+        .unwrap_or(Err(CallError::Deadline { deadline }))
+}
+
+fn request(call: &Call<'_>) -> InvokeRequest {
+    InvokeRequest {
+        tool_name: call.tool.to_owned(),
+        args_json: to_json(call.args),
+        config_json: to_json(call.config.expose()),
+        session_id: call.session.to_owned(),
+        capability_id: call.capability.to_owned(),
+        thread_id: call.thread.to_owned(),
+    }
+}
+
+/// A request that is too large is never sent (J01).
+fn fits<T: Message>(request: T) -> Result<T, CallError> {
+    let bytes = request.encoded_len();
+    if bytes > MAX_MESSAGE_BYTES {
+        return Err(CallError::RequestTooLarge {
+            bytes,
+            limit: MAX_MESSAGE_BYTES,
+        });
+    }
+    Ok(request)
+}
+
+/// The server learns the deadline too, and can stop working for nobody.
+fn timed<T>(call: &Call<'_>, message: T) -> tonic::Request<T> {
+    let mut request = tonic::Request::new(message);
+    request.set_timeout(call.deadline);
+    request
+}
+
+/// The server may be the first to see that the time is over.
+fn late(call: &Call<'_>, error: CallError) -> CallError {
+    match error {
+        CallError::Status { code, .. } if code == code_name(Code::DeadlineExceeded) => {
+            CallError::Deadline {
+                deadline: call.deadline,
+            }
+        }
+        other => other,
     }
 }
 

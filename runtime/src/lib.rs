@@ -16,6 +16,7 @@ pub mod lockfile;
 pub mod observe;
 mod pins;
 pub mod secrets;
+pub mod slots;
 pub mod state;
 pub mod stop;
 #[cfg(test)]

@@ -4,15 +4,20 @@
 //! have it: a manifest that declares `AWS_SECRET_ACCESS_KEY` does not get the operator's (S4).
 
 mod env_file;
+mod grant;
 mod redact;
+mod store;
 
 pub use env_file::EnvFileError;
+pub use grant::grant;
 pub use redact::Redactor;
+pub use store::{Entry, KEY_FILE_VARIABLE, KEY_VARIABLE, Store, StoreError, Stored};
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 
 use secrecy::{ExposeSecret, SecretString};
+use selu_compiler::diag::shown;
 use selu_compiler::model::{Credential, CredentialScope, InstanceKey, Project};
 use serde_json::{Map, Value};
 
@@ -26,6 +31,10 @@ pub type Declaring<'a> = BTreeMap<InstanceKey, &'a [Credential]>;
 #[derive(Debug, Default)]
 pub struct Secrets {
     values: BTreeMap<(InstanceKey, String), SecretString>,
+    /// What the store has, of every user.
+    stored: BTreeMap<Entry, SecretString>,
+    /// Instances that are not what their stored values were granted to.
+    withheld: BTreeSet<InstanceKey>,
     redactor: Redactor,
 }
 
@@ -44,9 +53,21 @@ pub enum SecretsError {
         /// Instance and name.
         second: String,
     },
+    /// A variable that names nothing.
+    #[error("{variable} is no credential that a capability declares")]
+    Undeclared {
+        /// The variable.
+        variable: String,
+    },
     /// A value that is not text.
     #[error("the value of {variable} is not UTF-8")]
     NotUtf8 {
+        /// The variable.
+        variable: String,
+    },
+    /// E04: no variable and no call can carry it.
+    #[error("the value of {variable} holds a NUL byte")]
+    Nul {
         /// The variable.
         variable: String,
     },
@@ -139,6 +160,14 @@ impl Secrets {
             }
         }
 
+        if let Some((variable, _)) = found
+            .iter()
+            .find(|(_, value)| value.expose_secret().contains('\0'))
+        {
+            return Err(SecretsError::Nul {
+                variable: variable.clone(),
+            });
+        }
         unused.sort();
         // An empty variable is how a shell says that there is none.
         found.retain(|_, value| !value.expose_secret().is_empty());
@@ -147,7 +176,44 @@ impl Secrets {
             .into_iter()
             .filter_map(|(name, value)| Some((declared.get(&name)?.clone(), value)))
             .collect();
-        Ok((Self { values, redactor }, unused))
+        let secrets = Self {
+            values,
+            redactor,
+            ..Self::default()
+        };
+        Ok((secrets, unused))
+    }
+
+    /// Adds what the store has; the environment and the env file, which are said for one run, come before it. Values of
+    /// instances that are not in `granted` are withheld. All of them are kept out of what is shown.
+    #[must_use]
+    pub fn with_store(mut self, stored: Stored, granted: &BTreeSet<InstanceKey>) -> Self {
+        let Stored { values, grants: _ } = stored;
+        let all = self.values.values().chain(values.values());
+        self.redactor = Redactor::new(all.map(ExposeSecret::expose_secret));
+        let instances = values.keys().map(|entry| entry.instance.clone());
+        self.withheld = instances.filter(|key| !granted.contains(key)).collect();
+        self.stored = values;
+        self
+    }
+
+    /// A value that may be used, from wherever it comes.
+    fn value(
+        &self,
+        instance: &InstanceKey,
+        name: &str,
+        user: Option<&str>,
+    ) -> Option<&SecretString> {
+        let given = self.values.get(&(instance.clone(), name.to_owned()));
+        given.or_else(|| {
+            let entry = Entry {
+                instance: instance.clone(),
+                name: name.to_owned(),
+                user: user.map(str::to_owned),
+            };
+            let stored = self.stored.get(&entry);
+            stored.filter(|_| !self.withheld.contains(instance))
+        })
     }
 
     /// What removes every value that any variable or the env file holds, declared or not: for texts that are shown without
@@ -182,7 +248,7 @@ impl Secrets {
             .iter()
             .filter(|credential| credential.scope == CredentialScope::System)
             .map(|credential| credential.name.clone())
-            .filter(|name| self.values.contains_key(&(instance.clone(), name.clone())))
+            .filter(|name| self.value(instance, name, None).is_some())
             .collect();
         names.sort();
         names
@@ -195,17 +261,43 @@ impl Secrets {
         instance: &InstanceKey,
         credentials: &[Credential],
     ) -> Result<Config, MissingCredentials> {
+        let system = credentials
+            .iter()
+            .filter(|credential| credential.scope == CredentialScope::System);
+        self.config(instance, system, None)
+    }
+
+    /// The `config_json` of a call: declared credentials and nothing else (C3), those of one user among them if the call
+    /// is for a user. Missing required ones are named.
+    pub fn call_config(
+        &self,
+        instance: &InstanceKey,
+        credentials: &[Credential],
+        user: Option<&str>,
+    ) -> Result<Config, MissingCredentials> {
+        self.config(instance, credentials.iter(), user)
+    }
+
+    fn config<'a>(
+        &self,
+        instance: &InstanceKey,
+        credentials: impl Iterator<Item = &'a Credential>,
+        user: Option<&str>,
+    ) -> Result<Config, MissingCredentials> {
         let mut values = Map::new();
         let mut missing = Vec::new();
         for credential in credentials {
-            match credential.scope {
-                CredentialScope::User => continue,
-                CredentialScope::System => {}
-            }
-            match self
-                .values
-                .get(&(instance.clone(), credential.name.clone()))
-            {
+            let (whose, value) = match (credential.scope, user) {
+                (CredentialScope::System, _) => {
+                    (Whose::All, self.value(instance, &credential.name, None))
+                }
+                (CredentialScope::User, Some(user)) => (
+                    Whose::User(user.to_owned()),
+                    self.value(instance, &credential.name, Some(user)),
+                ),
+                (CredentialScope::User, None) => (Whose::Nobody, None),
+            };
+            match value {
                 Some(value) => {
                     let value = Value::String(value.expose_secret().to_owned());
                     values.insert(credential.name.clone(), value);
@@ -214,6 +306,7 @@ impl Secrets {
                     variable: variable(instance, &credential.name),
                     name: credential.name.clone(),
                     description: credential.description.clone(),
+                    whose,
                 }),
                 None => {}
             }
@@ -224,6 +317,7 @@ impl Secrets {
             Err(MissingCredentials {
                 instance: instance.clone(),
                 missing,
+                withheld: self.withheld.contains(instance),
             })
         }
     }
@@ -261,24 +355,88 @@ pub struct Missing {
     pub variable: String,
     /// From the manifest.
     pub description: String,
+    /// Whose value is missing.
+    pub whose: Whose,
 }
 
-/// Required system credentials without a value (C4).
+/// Whose value a credential has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Whose {
+    /// One for all.
+    All,
+    /// This user's.
+    User(String),
+    /// A user's, and no user was named.
+    Nobody,
+}
+
+/// Required credentials without a value (C4).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{instance} needs credentials that are not set: {}", list(.missing))]
+#[error("{instance} needs credentials that are not set: {}{}", list(.missing), hint(*.withheld, .instance))]
 pub struct MissingCredentials {
     /// Whose they are.
     pub instance: InstanceKey,
     /// Each of them.
     pub missing: Vec<Missing>,
+    /// Whether the store has values for the instance that are withheld.
+    pub withheld: bool,
+}
+
+fn hint(withheld: bool, instance: &InstanceKey) -> String {
+    if withheld {
+        format!(
+            "; stored values are withheld, because image, network rules or credential names are not those that they were \
+             granted to: look at them, then `selu credentials grant {instance}`"
+        )
+    } else {
+        String::new()
+    }
 }
 
 fn list(missing: &[Missing]) -> String {
     let each: Vec<String> = missing
         .iter()
-        .map(|one| format!("{} (set {})", one.name, one.variable))
+        .map(|one| {
+            let Missing {
+                name,
+                variable,
+                description: _,
+                whose,
+            } = one;
+            match whose {
+                Whose::All => format!("{name} (set {variable})"),
+                Whose::User(user) => format!("{name} of user {} (set {variable})", shown(user)),
+                Whose::Nobody => format!("{name} (one per user: say --user)"),
+            }
+        })
         .collect();
     each.join(", ")
+}
+
+/// What an env file has for the credentials that a project declares, as the store has it for all users. A name that fits
+/// none is an error.
+pub fn entries_of(
+    project: &Project,
+    name: &str,
+    text: &str,
+) -> Result<Vec<(Entry, SecretString)>, SecretsError> {
+    let instances = project
+        .instances()
+        .map(|(key, _, capability)| (key, capability.credentials.as_slice()));
+    let declared = declared(&instances.collect())?;
+    let parsed = env_file::parse(EnvFile { name, text })?;
+    let entry = |(variable, value): (String, SecretString)| match declared.get(&variable) {
+        Some((instance, name)) => Ok((
+            Entry {
+                instance: instance.clone(),
+                name: name.clone(),
+                user: None,
+            },
+            value,
+        )),
+        None => Err(SecretsError::Undeclared { variable }),
+    };
+    parsed.into_iter().map(entry).collect()
 }
 
 /// The variable that holds a credential: upper case, `-` as `_`.

@@ -73,6 +73,7 @@ pub(crate) fn project(agents: Vec<(&str, Vec<Capability>)>) -> Project {
             origin: origin(),
             routing: Routing::Auto,
             own_model: false,
+            idle_timeout_minutes: 30,
             prompts: BTreeMap::new(),
             capabilities: capabilities
                 .into_iter()

@@ -87,7 +87,7 @@ fn json_shows_characters_that_hide_or_reorder() {
     desk.manifest("licence\u{200b}: MIT\n");
     let ran = desk.run(&["check", "--format", "json"]).exits(0);
     assert!(ran.out.contains(r"licence\u200b"), "{}", ran.out);
-    let message = ran.json()["diagnostics"][0]["path"].clone();
+    let message = ran.json()["diagnostics"][0]["message"].clone();
     assert!(message.as_str().unwrap().contains('\u{200b}'), "{message}");
 }
 

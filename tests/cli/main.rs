@@ -6,10 +6,12 @@
 )]
 
 mod check;
+mod credentials;
 mod engine_down;
 mod field;
 mod field_locks;
 mod hostile;
+mod invoke;
 mod plans;
 mod project;
 mod same;

@@ -5,7 +5,7 @@ use selu_compiler::plan::PlannedInstance;
 use selu_compiler::report;
 use selu_compiler::resolve::resolve;
 
-use crate::fixture::{Fixture, PROJECT, check_settings};
+use crate::fixture::{Fixture, PROJECT, WEATHER, check_settings};
 
 #[test]
 fn every_setting_is_read() {
@@ -60,6 +60,41 @@ fn a_project_without_settings_has_no_name_and_a_lone_agent_has_its_id() {
         lone.check().project.unwrap().name.as_deref(),
         Some("helper")
     );
+}
+
+#[test]
+fn private_permissions_are_normalised_and_only_for_hosts_that_the_manifest_lists() {
+    let manifest = format!(
+        "{WEATHER}network: {{mode: allowlist, hosts: [\"*.corp.example:5432\", \"10.1.2.3:443\"]}}\n"
+    );
+    let settings = |private: &str| {
+        let mut files = Vec::from(PROJECT);
+        files[2].1 = &manifest;
+        let toml = format!("[network.\"helper/weather\"]\nprivate = [{private}]\n");
+        files.push(("selu.toml", &toml));
+        Fixture::new(files).check()
+    };
+    let checked = settings("\"DB.Corp.Example.:5432\", \"10.1.2.3:443\", \"db.corp.example:5432\"");
+    let project = checked.project.unwrap();
+    let weather = InstanceKey::new("helper", "weather");
+    assert_eq!(
+        project.settings.private[&weather],
+        ["10.1.2.3:443", "db.corp.example:5432"]
+    );
+    for (entry, code) in [
+        ("corp.example:5432", "SELU0915"),
+        ("db.corp.example", "SELU0915"),
+        ("localhost:5432", "SELU0914"),
+        ("10.231.7.7:443", "SELU0914"),
+        ("[fd00:ec2::254]:80", "SELU0914"),
+        ("[::ffff:169.254.169.254]:80", "SELU0914"),
+        ("http://db.corp.example", "SELU0501"),
+    ] {
+        let checked = settings(&format!("\"{entry}\""));
+        let found: Vec<_> = checked.diagnostics.iter().map(|one| one.code.id).collect();
+        assert!(found.contains(&code), "{entry}: {found:?}");
+        assert!(checked.project.is_none(), "{entry} is refused");
+    }
 }
 
 #[test]

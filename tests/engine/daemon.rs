@@ -36,6 +36,50 @@ pub(crate) fn inspect(name: &str) -> Value {
     serde_json::to_value(answer.unwrap()).unwrap()
 }
 
+/// `docker stop`.
+#[track_caller]
+pub(crate) fn stop(name: &str) {
+    let options = query::StopContainerOptions {
+        t: Some(1),
+        ..Default::default()
+    };
+    wait(async { connect().stop_container(name, Some(options)).await }).unwrap();
+}
+
+/// `docker kill`.
+#[track_caller]
+pub(crate) fn kill(name: &str) {
+    wait(async {
+        connect()
+            .kill_container(name, None::<query::KillContainerOptions>)
+            .await
+    })
+    .unwrap();
+}
+
+/// Waits until a container's log holds a text so many times.
+#[track_caller]
+pub(crate) fn wait_for_log(name: &str, text: &str, times: usize) {
+    for _ in 0..600 {
+        let log = wait(async {
+            let options = query::LogsOptions {
+                stdout: true,
+                stderr: true,
+                ..Default::default()
+            };
+            let lines = connect()
+                .logs(name, Some(options))
+                .map(|line| line.unwrap().to_string());
+            lines.collect::<Vec<_>>().await.concat()
+        });
+        if log.matches(text).count() >= times {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    panic!("{name} never logs {text:?} {times} times");
+}
+
 /// `docker network inspect`.
 #[track_caller]
 pub(crate) fn inspect_network(name: &str) -> Value {

@@ -18,8 +18,13 @@ enum By {
     /// `docker update` with these words.
     Update(&'static [&'static str]),
     /// The container is made anew with this edit of the create call's body.
-    Making(fn(&mut Value)),
+    Making(Edit),
 }
+
+/// Of the body of a call that makes a container.
+type Edit = fn(&mut Value);
+/// Of the body of a call that makes a network.
+type NetworkEdit<'a> = &'a dyn Fn(&mut Value);
 
 /// Field of the container's settings, what is done, and the path that plan names.
 type Row = (&'static str, By, &'static str);
@@ -300,7 +305,7 @@ fn what_the_settings_cannot_express_is_named_as_a_violation() {
     let project = applied("violations");
     let name = project.resident("a", "env", 1);
     let whole = body_of(&name, &name, "");
-    let edits: [(&str, fn(&mut Value)); 8] = [
+    let edits: [(&str, Edit); 8] = [
         ("privileged", |body| {
             body["HostConfig"]["Privileged"] = json!(true);
             // It may not be said together with these.
@@ -391,7 +396,7 @@ fn every_setting_of_a_network_that_is_changed_by_hand_is_named_and_no_other() {
             .to_owned()
     };
     let mut generation = 1;
-    let edits: [(&str, &dyn Fn(&mut Value)); 6] = [
+    let edits: [(&str, NetworkEdit<'_>); 6] = [
         ("closed", &|request| request["Internal"] = json!(false)),
         ("closed", &|request| {
             request["Options"] = json!({});

@@ -7,8 +7,14 @@
     clippy::expect_used,
     reason = "what helpers of tests cannot do fails the test"
 )]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "tables, measurements and what was skipped are for whoever runs them"
+)]
 
 mod call;
+mod canary;
 mod capability;
 mod contract;
 mod cuts;
@@ -21,7 +27,9 @@ mod field;
 mod gateway;
 mod hardening;
 mod hold;
+mod invoke;
 mod isolation;
+mod limits;
 mod local_user;
 mod main_job;
 mod messages;
@@ -30,5 +38,6 @@ mod plans;
 mod project;
 mod registry;
 mod service;
+mod sessions;
 mod volumes;
 mod world;

@@ -14,6 +14,9 @@ use crate::model::{Agent, Capability, Routing, schemas};
 use crate::source::{AgentFolder, SourceFile};
 use crate::yaml::{self, Document};
 
+/// Unless the agent says otherwise.
+pub(super) const IDLE_TIMEOUT_MINUTES: u64 = 30;
+
 /// An agent.yaml by itself: what it says depends on no other file.
 #[derive(Debug)]
 pub(super) struct Draft {
@@ -168,6 +171,11 @@ impl Draft {
             origin: document.origin("/id"),
             routing: raw.routing.unwrap_or(Routing::Auto),
             own_model: raw.model.is_some(),
+            idle_timeout_minutes: raw
+                .session
+                .as_ref()
+                .and_then(|session| session.idle_timeout_minutes)
+                .unwrap_or(IDLE_TIMEOUT_MINUTES),
             prompts: capability::prompts(&folder.prompts),
             capabilities: capabilities?,
         })

@@ -125,6 +125,11 @@ fn build(value: &Value, draft: Draft) -> Result<(), Problem> {
     })
 }
 
+/// Which draft a schema is written in.
+pub(crate) fn draft_of(root: &Value) -> Result<Draft, Problem> {
+    draft::of(root)
+}
+
 /// How schemas are read everywhere: the stated draft, nothing fetched, formats not asserted, regular expressions within
 /// bounds.
 pub(crate) fn options(draft: Draft) -> jsonschema::ValidationOptions<'static> {

@@ -3,15 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Action, Change, Reason, Subject, instance};
+use crate::model::InstanceKey;
 use crate::observed::{ContainerState, Observed, ObservedContainer};
-use crate::plan::{Plan, label, names};
+use crate::plan::{Plan, label, names, session};
 
 /// Deletions. `changes` are those of the gateway and the instances: what a replacement removes is not listed again.
 pub(super) fn changes(plan: &Plan, observed: &Observed, changes: &[Change]) -> Vec<Change> {
     let accounted = accounted(plan, observed, changes);
     let mut deletions = Vec::new();
     for (name, container) in &observed.containers {
-        if !accounted.contains(name.as_str()) && is_left_over(container) {
+        if !accounted.contains(name.as_str()) && is_left_over(plan, container) {
             let reason = Reason::drift("container", Some(&describe(&container.spec.labels)), None);
             deletions.push(delete(Subject::Container(name.clone()), reason));
         }
@@ -21,7 +22,7 @@ pub(super) fn changes(plan: &Plan, observed: &Observed, changes: &[Change]) -> V
             observed
                 .containers
                 .get(container)
-                .is_some_and(|container| !is_left_over(container))
+                .is_some_and(|container| !is_left_over(plan, container))
         });
         if !accounted.contains(name.as_str()) && !used {
             let reason = Reason::drift("network", Some(&describe(&network.labels)), None);
@@ -59,16 +60,34 @@ fn accounted(plan: &Plan, observed: &Observed, changes: &[Change]) -> BTreeSet<S
 }
 
 /// A hold is somebody's apply, whatever its state: only whoever takes the hold judges it. A discovery that runs is
-/// somebody's, too; one that does not was left by a crash.
-fn is_left_over(container: &ObservedContainer) -> bool {
-    let role = container.spec.labels.get(label::ROLE).map(String::as_str);
-    match role {
+/// somebody's, too; one that does not was left by a crash. A session that runs stays if it was made from what is planned;
+/// its next call makes it anew.
+fn is_left_over(plan: &Plan, container: &ObservedContainer) -> bool {
+    let labels = &container.spec.labels;
+    let runs = matches!(
+        container.state,
+        ContainerState::Running | ContainerState::Paused | ContainerState::Restarting
+    );
+    match labels.get(label::ROLE).map(String::as_str) {
         Some("hold") => false,
-        Some("discovery" | "helper") => !matches!(
-            container.state,
-            ContainerState::Running | ContainerState::Paused | ContainerState::Restarting
-        ),
+        Some("discovery" | "helper") => !runs,
+        Some(session::ROLE) => !(runs && is_of_plan(plan, labels)),
         _ => true,
+    }
+}
+
+/// Whether a session's container was made from the resident that is planned. What is not known is not judged.
+fn is_of_plan(plan: &Plan, labels: &BTreeMap<String, String>) -> bool {
+    let instance = labels
+        .get(label::INSTANCE)
+        .and_then(|key| InstanceKey::parse(key))
+        .and_then(|key| plan.instances.get(&key));
+    match instance {
+        Some(instance) => instance
+            .resident
+            .as_ref()
+            .is_none_or(|resident| labels.get(label::SPEC) == Some(&resident.spec_hash)),
+        None => false,
     }
 }
 

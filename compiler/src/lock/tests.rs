@@ -1,3 +1,4 @@
+mod callable;
 mod merge;
 mod read;
 mod round_trip;

@@ -14,9 +14,10 @@ use super::settings::RawSettings;
 use crate::plan::saved::{PlanDocument, SavedPlan};
 
 /// Names that [`schema`] knows.
-pub const NAMES: [&str; 7] = [
+pub const NAMES: [&str; 8] = [
     "agent",
     "diagnostics",
+    "invoke",
     "locale",
     "manifest",
     "plan",
@@ -32,13 +33,14 @@ static SETTINGS: LazyLock<Value> = LazyLock::new(generate::<RawSettings>);
 /// Marks a list for which its only item may stand alone.
 pub(crate) const ONE_OR_MORE: &str = "x-one-or-more";
 
-/// The JSON Schema (draft-07) of one of [`NAMES`]: of a file, or of what `check --format json` (`diagnostics`) and
-/// `plan --format json` (`plan`) print and `plan --out` (`saved-plan`) writes.
+/// The JSON Schema (draft-07) of one of [`NAMES`]: of a file, or of what `check --format json` (`diagnostics`),
+/// `invoke --format json` (`invoke`) and `plan --format json` (`plan`) print and `plan --out` (`saved-plan`) writes.
 /// `None` for any other name.
 pub fn schema(name: &str) -> Option<Value> {
     let mut schema = match name {
         "agent" => closed(AGENT.clone(), true),
         "diagnostics" => crate::diag::render::json_schema(),
+        "invoke" => crate::report::call::json_schema(),
         "locale" => closed(LOCALE.clone(), true),
         "manifest" => closed(MANIFEST.clone(), true),
         "plan" => return Some(printed::<PlanDocument>()),

@@ -29,21 +29,10 @@ pub(super) fn place_all(
     instances: &mut BTreeMap<InstanceKey, PlannedInstance>,
     findings: &mut Vec<Diagnostic>,
 ) -> Option<PlannedGateway> {
-    let used = observed
-        .foreign_subnets
-        .iter()
-        .copied()
-        .chain(
-            observed
-                .networks
-                .values()
-                .filter_map(|network| network.subnet),
-        )
-        .collect();
     let mut placing = Placing {
         project: project_name,
         observed,
-        subnets: Subnets::new(project.settings.subnets, used),
+        subnets: Subnets::new(project.settings.subnets, in_use(observed)),
         resolvers: &project.settings.resolvers,
         findings,
     };
@@ -90,6 +79,17 @@ pub(super) fn place_all(
         })
         .collect();
     placing.gateway(&origin, policy)
+}
+
+/// Every subnet that the engine has.
+pub(super) fn in_use(observed: &Observed) -> Vec<Ipv4Net> {
+    let own = observed.networks.values();
+    observed
+        .foreign_subnets
+        .iter()
+        .copied()
+        .chain(own.filter_map(|network| network.subnet))
+        .collect()
 }
 
 struct Placing<'a> {

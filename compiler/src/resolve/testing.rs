@@ -86,6 +86,7 @@ impl World {
                 origin: origin(&format!("agents/{agent}/agent.yaml")),
                 routing: Routing::Auto,
                 own_model: false,
+                idle_timeout_minutes: 30,
                 prompts: BTreeMap::new(),
                 capabilities: BTreeMap::new(),
             });

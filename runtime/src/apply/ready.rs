@@ -57,9 +57,8 @@ pub enum NotReady {
     },
     /// It serves something else (W4).
     #[error(
-        "the capability answers gRPC, but not selu.capability.v1.Capability/Healthcheck; if it was written for the \
-         older dialect (`CapabilityService`, with `result` and `success`), this version of selu can't call it yet: \
-         serve selu.capability.v1.Capability{logs}"
+        "the capability answers gRPC, but neither selu.capability.v1.Capability/Healthcheck nor, for the older dialect, \
+         selu.capability.v1.CapabilityService/HealthCheck{logs}"
     )]
     OtherService {
         /// Last log lines, ready to be appended.
@@ -74,19 +73,19 @@ pub enum NotReady {
 }
 
 /// What is waited for.
-pub(super) struct Wait<'a> {
-    pub(super) engine: &'a dyn Engine,
-    pub(super) gateway: &'a str,
-    pub(super) instance: &'a InstanceKey,
-    pub(super) container: &'a PlannedContainer,
-    pub(super) limit: Duration,
-    pub(super) redactor: &'a Redactor,
-    pub(super) stop: &'a Stop,
+pub(crate) struct Wait<'a> {
+    pub(crate) engine: &'a dyn Engine,
+    pub(crate) gateway: &'a str,
+    pub(crate) instance: &'a InstanceKey,
+    pub(crate) container: &'a PlannedContainer,
+    pub(crate) limit: Duration,
+    pub(crate) redactor: &'a Redactor,
+    pub(crate) stop: &'a Stop,
 }
 
 impl Wait<'_> {
     /// Polls the health from the start, watches the container meanwhile, and gives up at the limit.
-    pub(super) async fn ready(&self) -> Result<(), NotReady> {
+    pub(crate) async fn ready(&self) -> Result<(), NotReady> {
         let last = Mutex::new("no health check was answered".to_owned());
         tokio::select! {
             biased;

@@ -199,7 +199,8 @@ async fn changed_limits_are_set_on_the_running_container_and_then_nothing_is_lef
         let weather = agent.capabilities.get_mut("weather").unwrap();
         change(&mut Arc::make_mut(weather).limits);
     };
-    let changes: [(&str, &dyn Fn(&mut Limits)); 4] = [
+    type Case<'a> = (&'a str, &'a dyn Fn(&mut Limits));
+    let changes: [Case<'_>; 4] = [
         ("raised", &|limits| limits.memory_mb = 256),
         ("cpu", &|limits| limits.nano_cpus = 250_000_000),
         ("pids", &|limits| limits.pids = 32),

@@ -162,7 +162,7 @@ impl Job<'_> {
         Ok(())
     }
 
-    async fn revoke(
+    pub(super) async fn revoke(
         &self,
         gateway: &str,
         observed: &Observed,
@@ -180,7 +180,7 @@ impl Job<'_> {
         PolicyDesk::open(self.engine, planned, &self.plan.project, rules)
             .await
             .map_err(StepError::gateway(
-                "take the discovery out of the gateway's policy",
+                "take the network out of the gateway's policy",
             ))?;
         for name in networks {
             let detached = self.engine.disconnect(name, gateway).await;

@@ -9,6 +9,7 @@ mod readback;
 mod streams;
 #[cfg(test)]
 mod tests;
+mod usage;
 mod view;
 
 pub use find::{Surroundings, connect, connect_in};

@@ -6,7 +6,7 @@ mod world;
 
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -17,8 +17,8 @@ use selu_compiler::plan::{ContainerSpec, PlannedNetwork, label};
 use tokio::io::DuplexStream;
 
 use super::{
-    Engine, EngineError, EngineResult, EngineView, Labels, LogRange, LogSource, LogStream, Pipe,
-    Progress,
+    Engine, EngineError, EngineResult, EngineView, Incident, Labels, LogRange, LogSource,
+    LogStream, Pipe, Progress, Usage,
 };
 
 pub use pipes::HOST_ADDRESS;
@@ -202,6 +202,23 @@ impl EngineView for Fake {
         call.leave(log)
     }
 
+    async fn usage(&self, name: &str) -> EngineResult<Option<Usage>> {
+        let call = self.enter(format!("read the statistics of {name}"))?;
+        let usage = lock(&self.world)
+            .find(name)
+            .filter(|container| container.runs())
+            .map(|container| container.usage);
+        call.leave(Ok(usage))
+    }
+
+    async fn incidents(&self, name: &str, _since: Instant) -> EngineResult<Vec<Incident>> {
+        let call = self.enter(format!("read the events of {name}"))?;
+        let incidents = lock(&self.world)
+            .find(name)
+            .map(|container| container.incidents.clone());
+        call.leave(Ok(incidents.unwrap_or_default()))
+    }
+
     async fn log_stream(&self, name: &str, _range: LogRange) -> EngineResult<LogStream> {
         let log = self.logs(name, u32::MAX).await?;
         let piece = Ok((LogSource::Out, Bytes::from(log)));
@@ -330,6 +347,17 @@ impl Engine for Fake {
             }
             None => Err(call.missing(format!("No such container: {name}"))),
         };
+        call.leave(result)
+    }
+
+    async fn restart(&self, name: &str) -> EngineResult<()> {
+        let call = self.enter_write(format!("restart container {name}"))?;
+        let mut world = lock(&self.world);
+        if let Some(container) = world.find_mut(name) {
+            container.end(137);
+        }
+        let result = world.start(&call, name);
+        drop(world);
         call.leave(result)
     }
 

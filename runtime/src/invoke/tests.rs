@@ -1,5 +1,8 @@
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+mod carried;
+mod older;
+
 use super::*;
 use crate::secrets::Secrets;
 use crate::testing::server::{Scripted, over};
@@ -20,6 +23,7 @@ async fn call(client: &Client, args: Map<String, Value>) -> Result<Vec<u8>, Call
         session: "default",
         capability: "b",
         thread: "",
+        user: "",
         deadline: Duration::from_secs(20),
     };
     client.call(&call).await

@@ -27,12 +27,18 @@ impl Redactor {
                 if form.chars().count() < SHORTEST {
                     continue;
                 }
+                let others = [
+                    json(form, false),
+                    json(form, true),
+                    json(form, false).replace('/', "\\/"),
+                    json(form, true).replace('/', "\\/"),
+                    url(form, false, "%20"),
+                    url(form, true, "%20"),
+                    url(form, false, "+"),
+                    url(form, true, "+"),
+                ];
                 needles.push(form.to_owned());
-                let json = serde_json::Value::from(form).to_string();
-                let inner = json.trim_start_matches('"').trim_end_matches('"');
-                if inner != form && inner.chars().count() >= SHORTEST {
-                    needles.push(inner.to_owned());
-                }
+                needles.extend(others.into_iter().filter(|other| other != form));
             }
         }
         needles.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
@@ -60,6 +66,46 @@ impl Redactor {
     }
 }
 
+/// As JSON writes it, without the quotes around it; in ASCII alone, as some writers do.
+fn json(text: &str, ascii: bool) -> String {
+    let quoted = serde_json::Value::from(text).to_string();
+    let inner = quoted
+        .strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'))
+        .unwrap_or(&quoted);
+    if !ascii {
+        return inner.to_owned();
+    }
+    let mut out = String::new();
+    for c in inner.chars() {
+        if c.is_ascii() {
+            out.push(c);
+        } else {
+            let mut units = [0; 2];
+            for unit in c.encode_utf16(&mut units) {
+                out.push_str(&format!("\\u{unit:04x}"));
+            }
+        }
+    }
+    out
+}
+
+/// As a URL or a form has it.
+fn url(text: &str, lower: bool, blank: &str) -> String {
+    let mut out = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                out.push(char::from(byte));
+            }
+            b' ' => out.push_str(blank),
+            _ if lower => out.push_str(&format!("%{byte:02x}")),
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
 impl fmt::Debug for Redactor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Redactor({} forms)", self.needles.len())
@@ -79,6 +125,25 @@ mod tests {
             r#"{"p":"[secret]"}"#
         );
         assert_eq!(redactor.clean("pa\"ss\\word"), "[secret]");
+    }
+
+    #[test]
+    fn a_value_is_removed_from_urls_and_from_json_of_other_writers() {
+        let redactor = Redactor::new(["pä ss/wörd&+"]);
+        for text in [
+            "p%C3%A4%20ss%2Fw%C3%B6rd%26%2B",
+            "p%c3%a4%20ss%2fw%c3%b6rd%26%2b",
+            "p%C3%A4+ss%2Fw%C3%B6rd%26%2B",
+            "p\\u00e4 ss/w\\u00f6rd&+",
+            "p\\u00e4 ss\\/w\\u00f6rd&+",
+            "pä ss\\/wörd&+",
+        ] {
+            assert_eq!(
+                redactor.clean(&format!("x={text};")),
+                "x=[secret];",
+                "{text}"
+            );
+        }
     }
 
     #[test]

@@ -7,9 +7,11 @@ use std::sync::{Arc, Mutex};
 use futures_util::{Stream, stream};
 use hyper_util::rt::TokioIo;
 use selu_proto::v1::capability_server::{Capability, CapabilityServer};
+use selu_proto::v1::capability_service_server::{CapabilityService, CapabilityServiceServer};
 use selu_proto::v1::{
     ArtifactChunk, DownloadOutputArtifactRequest, HealthRequest, HealthResponse, InvokeChunk,
-    InvokeRequest, InvokeResponse, UploadInputArtifactChunk, UploadInputArtifactResponse,
+    InvokeRequest, InvokeResponse, OlderHealthRequest, OlderHealthResponse, OlderInvokeRequest,
+    OlderInvokeResponse, UploadInputArtifactChunk, UploadInputArtifactResponse,
 };
 use tokio::io::DuplexStream;
 use tonic::transport::Uri;
@@ -25,6 +27,10 @@ pub(crate) struct Scripted {
     health: Arc<dyn Fn() -> Result<bool, Status> + Send + Sync>,
     answer: Arc<Answer>,
     calls: Arc<AtomicUsize>,
+    /// What a streamed call gives.
+    chunks: Vec<InvokeChunk>,
+    /// What was uploaded, and what every download gives.
+    artifact: Arc<Mutex<Vec<u8>>>,
 }
 
 impl Scripted {
@@ -36,7 +42,22 @@ impl Scripted {
             health: Arc::new(|| Ok(true)),
             answer: Arc::new(answer),
             calls: Arc::default(),
+            chunks: Vec::new(),
+            artifact: Arc::default(),
         }
+    }
+
+    /// Gives these pieces to a streamed call.
+    pub(crate) fn streaming(chunks: Vec<InvokeChunk>) -> Self {
+        Self {
+            chunks,
+            ..Self::listing("[]")
+        }
+    }
+
+    /// What was uploaded.
+    pub(crate) fn artifact(&self) -> Vec<u8> {
+        self.artifact.lock().unwrap().clone()
     }
 
     /// Is ready, and lists these tools.
@@ -111,7 +132,9 @@ impl Capability for Scripted {
         &self,
         _: Request<InvokeRequest>,
     ) -> Result<Response<Self::StreamInvokeStream>, Status> {
-        Err(Status::unimplemented("StreamInvoke"))
+        self.calls.fetch_add(1, Ordering::SeqCst);
+        let chunks: Vec<_> = self.chunks.clone().into_iter().map(Ok).collect();
+        Ok(Response::new(Box::pin(stream::iter(chunks))))
     }
 
     async fn healthcheck(
@@ -128,15 +151,88 @@ impl Capability for Scripted {
 
     async fn upload_input_artifact(
         &self,
-        _: Request<Streaming<UploadInputArtifactChunk>>,
+        request: Request<Streaming<UploadInputArtifactChunk>>,
     ) -> Result<Response<UploadInputArtifactResponse>, Status> {
-        Err(Status::unimplemented("UploadInputArtifact"))
+        let mut chunks = request.into_inner();
+        let mut name = String::new();
+        let mut content = Vec::new();
+        while let Some(chunk) = chunks.message().await? {
+            name.push_str(&chunk.filename);
+            content.extend_from_slice(&chunk.data);
+        }
+        let size_bytes = match name.as_str() {
+            "lossy" => 1,
+            _ => content.len() as u64,
+        };
+        *self.artifact.lock().unwrap() = content;
+        Ok(Response::new(UploadInputArtifactResponse {
+            capability_artifact_id: format!("id-of-{name}"),
+            size_bytes,
+            error: String::new(),
+        }))
     }
 
     async fn download_output_artifact(
         &self,
-        _: Request<DownloadOutputArtifactRequest>,
+        request: Request<DownloadOutputArtifactRequest>,
     ) -> Result<Response<Self::DownloadOutputArtifactStream>, Status> {
-        Err(Status::unimplemented("DownloadOutputArtifact"))
+        let id = request.into_inner().capability_artifact_id;
+        let piece = |data: &[u8], done| ArtifactChunk {
+            data: data.to_vec(),
+            filename: id.clone(),
+            done,
+            ..ArtifactChunk::default()
+        };
+        let content = self.artifact();
+        let mut chunks: Vec<_> = content
+            .chunks(1000)
+            .map(|part| Ok(piece(part, false)))
+            .collect();
+        if id != "cut" {
+            chunks.push(Ok(piece(b"", true)));
+        }
+        Ok(Response::new(Box::pin(stream::iter(chunks))))
+    }
+}
+
+type OlderAnswer = dyn Fn(OlderInvokeRequest) -> OlderInvokeResponse + Send + Sync;
+
+/// A capability in the older dialect (W4).
+#[derive(Clone)]
+pub(crate) struct Older(Arc<OlderAnswer>);
+
+impl Older {
+    /// Is healthy, and answers every call so.
+    pub(crate) fn answering(
+        answer: impl Fn(OlderInvokeRequest) -> OlderInvokeResponse + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(answer))
+    }
+
+    /// A client of it.
+    pub(crate) async fn client(&self) -> Client {
+        let (client, server) = tokio::io::duplex(64 * 1024);
+        let incoming = stream::iter([Ok::<_, std::io::Error>(server)]);
+        let service = CapabilityServiceServer::new(self.clone());
+        let router = tonic::transport::Server::builder().add_service(service);
+        tokio::spawn(router.serve_with_incoming(incoming));
+        over(client).await
+    }
+}
+
+#[tonic::async_trait]
+impl CapabilityService for Older {
+    async fn invoke(
+        &self,
+        request: Request<OlderInvokeRequest>,
+    ) -> Result<Response<OlderInvokeResponse>, Status> {
+        Ok(Response::new((self.0)(request.into_inner())))
+    }
+
+    async fn health_check(
+        &self,
+        _: Request<OlderHealthRequest>,
+    ) -> Result<Response<OlderHealthResponse>, Status> {
+        Ok(Response::new(OlderHealthResponse { healthy: true }))
     }
 }

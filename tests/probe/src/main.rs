@@ -6,9 +6,12 @@
     reason = "its output is its purpose"
 )]
 
+mod artifacts;
 mod dns;
 mod hello;
+mod limits;
 mod listen;
+mod older;
 mod packet;
 mod talk;
 mod tools;
@@ -24,7 +27,7 @@ use selu_proto::v1::{
 };
 use tonic::{Request, Response, Status, Streaming};
 
-const ROLES: &str = "roles: serve | serve-loopback | serve-after SECONDS | lists KIND | never-ready | silent | \
+const ROLES: &str = "roles: serve | serve-older | serve-loopback | serve-after SECONDS | lists KIND | never-ready | silent | \
                      exit CODE LINE | flood BYTES | banner TEXT | \
                      listen-tcp ADDRESS… | listen-udp ADDRESS… | call TOOL ARGUMENTS";
 
@@ -33,6 +36,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["serve"] => serve(Ipv4Addr::UNSPECIFIED, Probe::new(true)),
+        ["serve-older"] => older::serve(),
         ["serve-loopback"] => serve(Ipv4Addr::LOCALHOST, Probe::new(true)),
         ["serve-after", seconds] => {
             std::thread::sleep(Duration::from_secs(seconds.parse().unwrap_or(5)));
@@ -40,7 +44,11 @@ fn main() -> ExitCode {
         }
         ["lists", kind] => {
             let list = Some((*kind).to_owned());
-            serve(Ipv4Addr::UNSPECIFIED, Probe { ready: true, list })
+            let probe = Probe {
+                list,
+                ..Probe::new(true)
+            };
+            serve(Ipv4Addr::UNSPECIFIED, probe)
         }
         ["never-ready"] => serve(Ipv4Addr::UNSPECIFIED, Probe::new(false)),
         ["flood", bytes] => {
@@ -113,11 +121,17 @@ struct Probe {
     ready: bool,
     /// What is wrong with its list of tools, if anything.
     list: Option<String>,
+    /// What was handed over, by id.
+    artifacts: artifacts::Artifacts,
 }
 
 impl Probe {
     fn new(ready: bool) -> Self {
-        Self { ready, list: None }
+        Self {
+            ready,
+            list: None,
+            artifacts: artifacts::Artifacts::default(),
+        }
     }
 }
 
@@ -155,8 +169,15 @@ impl Capability for Probe {
                 })
                 .map_err(|error| Status::internal(error.to_string()));
         }
-        let outcome = tokio::task::spawn_blocking(move || {
-            tools::call(&request.tool_name, &arguments, &config)
+        let artifacts = self.artifacts.clone();
+        let outcome = tokio::task::spawn_blocking(move || match request.tool_name.as_str() {
+            "shout" => artifacts.shout(&arguments),
+            "context" => Ok(serde_json::json!({
+                "session": request.session_id,
+                "thread": request.thread_id,
+                "capability": request.capability_id,
+            })),
+            tool => tools::call(tool, &arguments, &config),
         })
         .await;
         let response = match outcome {
@@ -185,21 +206,57 @@ impl Capability for Probe {
         }))
     }
 
-    async fn stream_invoke(&self, _: Request<InvokeRequest>) -> Answer<Self::StreamInvokeStream> {
-        Err(Status::unimplemented("the probe has no streaming tools"))
+    /// `count` gives a line for each number, `fail` breaks off after the first.
+    async fn stream_invoke(
+        &self,
+        request: Request<InvokeRequest>,
+    ) -> Answer<Self::StreamInvokeStream> {
+        let request = request.into_inner();
+        let arguments: serde_json::Value =
+            serde_json::from_slice(&request.args_json).unwrap_or_default();
+        let config: serde_json::Value =
+            serde_json::from_slice(&request.config_json).unwrap_or_default();
+        let piece = |text: String, done, error: &str| {
+            Ok(InvokeChunk {
+                data: text.into_bytes(),
+                done,
+                error: error.to_owned(),
+            })
+        };
+        let pieces = match request.tool_name.as_str() {
+            // Torn in the middle of what must not be shown.
+            "count" => {
+                let line = format!("1 {config}\n2\n");
+                let middle = line.len() / 2;
+                let (first, second) = line.split_at(middle);
+                let last = format!("{}\n", arguments["to"]);
+                vec![
+                    piece(first.to_owned(), false, ""),
+                    piece(second.to_owned(), false, ""),
+                    piece(last, true, ""),
+                ]
+            }
+            "fail" => vec![
+                piece("1\n".to_owned(), false, ""),
+                piece(String::new(), true, "out of ink"),
+            ],
+            other => return Err(Status::unimplemented(format!("no stream of {other}"))),
+        };
+        Ok(Response::new(Box::pin(artifacts::stream(pieces))))
     }
 
     async fn upload_input_artifact(
         &self,
-        _: Request<Streaming<UploadInputArtifactChunk>>,
+        request: Request<Streaming<UploadInputArtifactChunk>>,
     ) -> Answer<UploadInputArtifactResponse> {
-        Err(Status::unimplemented("the probe takes no artifacts"))
+        self.artifacts.take(request.into_inner()).await
     }
 
     async fn download_output_artifact(
         &self,
-        _: Request<DownloadOutputArtifactRequest>,
+        request: Request<DownloadOutputArtifactRequest>,
     ) -> Answer<Self::DownloadOutputArtifactStream> {
-        Err(Status::unimplemented("the probe makes no artifacts"))
+        let pieces = self.artifacts.give(&request.into_inner())?;
+        Ok(Response::new(Box::pin(artifacts::stream(pieces))))
     }
 }

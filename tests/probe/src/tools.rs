@@ -13,7 +13,11 @@ const PATIENCE: Duration = Duration::from_millis(1500);
 
 /// Calls a tool by name.
 pub(crate) fn call(tool: &str, arguments: &Value, config: &Value) -> Result<Value, String> {
+    if let Some(outcome) = crate::limits::call(tool, arguments) {
+        return outcome;
+    }
     match tool {
+        "echo" => Ok(arguments.clone()),
         "list_tools" => Ok(list(config)),
         "tcp" => Ok(tcp(address(arguments)?)),
         "udp" => Ok(udp(address(arguments)?)),

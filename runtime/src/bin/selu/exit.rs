@@ -62,8 +62,13 @@ impl Ending {
 
     /// A signal came before anything was begun.
     pub(crate) fn interrupted() -> Self {
+        Self::interrupted_in("interrupted; nothing was changed")
+    }
+
+    /// A signal came, and this is what is known of the work at hand.
+    pub(crate) fn interrupted_in(message: impl Into<String>) -> Self {
         Self {
-            message: "interrupted; nothing was changed".to_owned(),
+            message: message.into(),
             exit: Exit::Interrupted,
         }
     }

@@ -20,10 +20,20 @@ pub(crate) async fn ask(consent: Consent, question: &str) -> anyhow::Result<bool
     if consent.yes {
         return Ok(true);
     }
-    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+    if !can_ask() {
         let message = "there is no terminal to ask on, so nothing was changed";
         return Err(Hinted::new(message, "read the plan, then say -y").into());
     }
+    answer(question).await
+}
+
+/// Whether a question reaches a person.
+pub(crate) fn can_ask() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// Asks on the terminal.
+pub(crate) async fn answer(question: &str) -> anyhow::Result<bool> {
     let _ = write!(std::io::stderr(), "{question} [y/N] ");
     let answer = tokio::task::spawn_blocking(|| {
         let mut line = String::new();

@@ -10,6 +10,7 @@ mod outcome;
 mod printer;
 mod project;
 mod saved;
+mod sessions;
 mod source;
 mod targets;
 mod usage;
@@ -95,6 +96,9 @@ async fn dispatch(cli: &Cli, printer: &Printer, stop: &Stop) -> anyhow::Result<E
             Command::Destroy(args) => cmd::destroy::run(cli, printer, stop, args).await,
             Command::Egress(args) => cmd::egress::run(cli, printer, args).await,
             Command::Tools(args) => cmd::tools::run(cli, printer, args),
+            Command::Invoke(args) => cmd::invoke::run(cli, printer, stop, args).await,
+            Command::Sessions(args) => cmd::sessions::run(cli, printer, stop, args).await,
+            Command::Credentials(args) => cmd::credentials::run(cli, printer, args).await,
             Command::Build(args) => cmd::build::run(cli, printer, stop, args).await,
             Command::Schema(args) => cmd::schema::run(printer, args),
         }

@@ -1,6 +1,7 @@
 //! From a directory to a plan: what most commands begin with.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 
 use anyhow::Context;
 use camino::{Utf8Path, Utf8PathBuf};
@@ -11,13 +12,16 @@ use selu_compiler::lock::Lock;
 use selu_compiler::model::{InstanceKey, Project, Settings, is_id};
 use selu_compiler::observed::Observed;
 use selu_compiler::plan::Plan;
+use selu_compiler::plan::hash::sha256;
 use selu_compiler::resolve::resolve;
 use selu_compiler::source::{self, SourceSet};
 use selu_runtime::discover::Journal;
 use selu_runtime::engine::{Engine, EngineView, docker};
 use selu_runtime::lockfile::{self, LockFile, LockFileError};
 use selu_runtime::observe::observe_fresh;
-use selu_runtime::secrets::{Declaring, EnvFile, Secrets};
+use selu_runtime::secrets::{
+    Declaring, EnvFile, KEY_FILE_VARIABLE, KEY_VARIABLE, Secrets, Store, Stored, grant,
+};
 
 use crate::args::{Cli, Directory};
 use crate::exit::{Ending, Exit};
@@ -308,7 +312,10 @@ impl Loaded {
             .project
             .instances()
             .map(|(key, _, capability)| (key, capability.credentials.as_slice()));
-        secrets(cli, printer, &declaring.collect())
+        // What stored values were granted to is looked up in what directory and lock say.
+        let plan = resolve(&self.project, self.lock(), None).plan;
+        let stored = stored(&self.root, plan.as_ref())?;
+        secrets(cli, printer, &declaring.collect(), stored)
     }
 
     /// Dynamic instances that were never discovered, or whose last discovery failed or was cut off (D5).
@@ -332,6 +339,7 @@ pub(crate) fn secrets(
     cli: &Cli,
     printer: &Printer,
     declaring: &Declaring<'_>,
+    stored: Option<(Stored, BTreeSet<InstanceKey>)>,
 ) -> anyhow::Result<Secrets> {
     let file = env_file(cli)?;
     let file = file.as_ref().map(|(name, text)| EnvFile { name, text });
@@ -341,8 +349,72 @@ pub(crate) fn secrets(
             "{name} is set, but no capability declares that credential"
         ));
     }
+    let secrets = match stored {
+        Some((stored, granted)) => secrets.with_store(stored, &granted),
+        None => secrets,
+    };
     printer.guard(secrets.redactor());
     Ok(secrets)
+}
+
+/// What the store has, and the instances that are what their values were granted to. `None` if there is no store.
+pub(crate) fn stored(
+    root: &Utf8Path,
+    plan: Option<&Plan>,
+) -> anyhow::Result<Option<(Stored, BTreeSet<InstanceKey>)>> {
+    if !Store::is_in(root) {
+        return Ok(None);
+    }
+    let stored = store(root)?.read()?;
+    let granted = plan
+        .iter()
+        .flat_map(|plan| &plan.instances)
+        .filter(|(key, instance)| {
+            let now = grant(instance);
+            now.is_some() && stored.grants.get(*key) == now.as_ref()
+        })
+        .map(|(key, _)| key.clone());
+    let granted = granted.collect();
+    Ok(Some((stored, granted)))
+}
+
+/// The project's credential store. Its key is outside the project's folder: that may be a stranger's (S14).
+pub(crate) fn store(root: &Utf8Path) -> anyhow::Result<Store> {
+    let given = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let text = |value: OsString, name: &str| {
+        let value = value.into_string();
+        value.map_err(|_| anyhow::anyhow!("the value of {name} is not UTF-8"))
+    };
+    let variable = match given(KEY_VARIABLE) {
+        Some(value) => Some(text(value, KEY_VARIABLE)?.into()),
+        None => None,
+    };
+    let key_file = match given(KEY_FILE_VARIABLE) {
+        Some(path) => Utf8PathBuf::from(text(path, KEY_FILE_VARIABLE)?),
+        None => {
+            let root = root.canonicalize_utf8().unwrap_or_else(|_| root.to_owned());
+            let hash = sha256(root.as_str().as_bytes());
+            let name: String = hash
+                .trim_start_matches("sha256:")
+                .chars()
+                .take(16)
+                .collect();
+            config_folder()?.join(format!("selu/keys/{name}.key"))
+        }
+    };
+    Ok(Store::new(root, variable, key_file))
+}
+
+fn config_folder() -> anyhow::Result<Utf8PathBuf> {
+    let absolute = |name: &str| {
+        let value = std::env::var(name).ok().map(Utf8PathBuf::from);
+        value.filter(|path| path.is_absolute())
+    };
+    absolute("XDG_CONFIG_HOME")
+        .or_else(|| absolute("HOME").map(|home| home.join(".config")))
+        .with_context(|| {
+            format!("there is no home for the store's key; name a file in {KEY_FILE_VARIABLE}")
+        })
 }
 
 /// The engine that the command line, the environment or the settings name, in this order. An engine is given

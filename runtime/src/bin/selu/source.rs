@@ -39,7 +39,7 @@ pub(crate) enum Source {
         /// Its lock, as it was when the command began.
         lock: LockFile,
         /// From the file.
-        settings: Settings,
+        settings: Box<Settings>,
     },
 }
 
@@ -80,13 +80,14 @@ impl Source {
     pub(crate) fn secrets(&self, cli: &Cli, printer: &Printer) -> anyhow::Result<Secrets> {
         match self {
             Self::Directory { loaded, .. } => loaded.secrets(cli, printer),
-            Self::File { saved, .. } => {
+            Self::File { saved, root, .. } => {
+                let stored = project::stored(root, Some(&saved.plan))?;
                 let declaring = saved
                     .plan
                     .instances
                     .iter()
                     .map(|(key, instance)| (key.clone(), instance.credentials.as_slice()));
-                project::secrets(cli, printer, &declaring.collect())
+                project::secrets(cli, printer, &declaring.collect(), stored)
             }
         }
     }

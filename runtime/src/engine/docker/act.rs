@@ -16,7 +16,7 @@ use bollard::query_parameters::{
     AttachContainerOptionsBuilder, BuildImageOptionsBuilder, CreateContainerOptionsBuilder,
     CreateImageOptionsBuilder, ImportImageOptions, InspectNetworkOptions,
     RemoveContainerOptionsBuilder, RemoveImageOptions, RemoveVolumeOptions,
-    StopContainerOptionsBuilder,
+    RestartContainerOptionsBuilder, StopContainerOptionsBuilder,
 };
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
@@ -258,6 +258,15 @@ impl Engine for Docker {
         let options = StopContainerOptionsBuilder::default().t(seconds).build();
         let stopping = self.api.stop_container(plain(&call, name)?, Some(options));
         self.call(&call, self.limits.act + grace, stopping).await
+    }
+
+    async fn restart(&self, name: &str) -> EngineResult<()> {
+        let call = format!("restart container {name}");
+        let options = RestartContainerOptionsBuilder::default().t(0).build();
+        let restarting = self
+            .api
+            .restart_container(plain(&call, name)?, Some(options));
+        self.call(&call, self.limits.act, restarting).await
     }
 
     async fn remove_container(&self, name: &str) -> EngineResult<()> {

@@ -1,6 +1,7 @@
 //! Looking: list, inspect, logs.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Instant;
 
 use async_trait::async_trait;
 use bollard::container::LogOutput;
@@ -19,7 +20,9 @@ use selu_compiler::plan::label;
 use super::Docker;
 use super::call::{plain, timeout};
 use super::{credentials, readback};
-use crate::engine::{EngineError, EngineResult, EngineView, LogRange, LogSource, LogStream};
+use crate::engine::{
+    EngineError, EngineResult, EngineView, Incident, LogRange, LogSource, LogStream, Usage,
+};
 
 /// How many inspects run at once: more gain nothing.
 const AT_ONCE: usize = 8;
@@ -216,6 +219,14 @@ impl EngineView for Docker {
             }
         }
         Ok(String::from_utf8_lossy(&text).into_owned())
+    }
+
+    async fn usage(&self, name: &str) -> EngineResult<Option<Usage>> {
+        self.read_usage(name).await
+    }
+
+    async fn incidents(&self, name: &str, since: Instant) -> EngineResult<Vec<Incident>> {
+        self.read_incidents(name, since).await
     }
 
     async fn log_stream(&self, name: &str, range: LogRange) -> EngineResult<LogStream> {

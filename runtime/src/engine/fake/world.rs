@@ -15,7 +15,7 @@ use tokio::sync::watch;
 
 use super::{Call, Serve};
 use crate::egress::policy::Sealed;
-use crate::engine::{EngineResult, Labels};
+use crate::engine::{EngineResult, Incident, Labels, Usage};
 
 /// An image, and how its containers behave.
 #[derive(Clone)]
@@ -35,6 +35,10 @@ pub struct Container {
     pub observed: ObservedContainer,
     /// Its log.
     pub log: String,
+    /// What its statistics say while it runs.
+    pub usage: Usage,
+    /// What its events say.
+    pub incidents: Vec<Incident>,
     /// Whether its input is kept open for one client.
     pub(super) open_stdin: bool,
     /// Its exit code, once it has ended or was removed.
@@ -352,6 +356,11 @@ impl World {
         let container = Container {
             observed,
             log: String::new(),
+            usage: Usage {
+                cpu_nanos: 0,
+                pids: 1,
+            },
+            incidents: Vec::new(),
             open_stdin,
             ended: watch::Sender::new(None),
         };

@@ -172,7 +172,7 @@ fn source(cli: &Cli, printer: &Printer, args: &ApplyArgs) -> anyhow::Result<Opti
         return Ok(None);
     };
     Ok(Some(Source::File {
-        settings: saved.settings.settings(),
+        settings: Box::new(saved.settings.settings()),
         saved: Box::new(saved),
         root,
         lock,

@@ -12,7 +12,7 @@ use selu_compiler::plan::label;
 use selu_compiler::source::{ContextFile, container_files, folder_hash};
 use selu_runtime::engine::Labels;
 use selu_runtime::events::{Event, Events, with_progress};
-use selu_runtime::secrets::PREFIX;
+use selu_runtime::secrets::{KEY_VARIABLE, PREFIX};
 use selu_runtime::stop::Stop;
 use serde_json::{Value, json};
 
@@ -228,8 +228,11 @@ async fn prepare(
     ));
     let mut process = tokio::process::Command::new(program);
     for (name, _) in std::env::vars_os() {
-        // The directory's code is not who credentials are for (S4).
-        if name.as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
+        // The directory's code is not who credentials are for (S4), nor the key of their store.
+        let name_bytes = name.as_encoded_bytes();
+        if name_bytes.starts_with(PREFIX.as_bytes())
+            || name_bytes.starts_with(KEY_VARIABLE.as_bytes())
+        {
             process.env_remove(name);
         }
     }

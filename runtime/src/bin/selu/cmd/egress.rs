@@ -93,7 +93,7 @@ fn known(project: &Project, root: &Utf8Path) -> BTreeMap<InstanceKey, Known> {
         .map(|(key, _, capability)| {
             let known = Known {
                 manifest: match root.as_str() {
-                    "." => capability.origin.file.clone().into(),
+                    "." => capability.origin.file.clone(),
                     _ => root.join(&capability.origin.file),
                 },
                 network: capability.network.clone(),

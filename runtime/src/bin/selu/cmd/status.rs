@@ -5,7 +5,7 @@ use std::time::Duration;
 use selu_compiler::diff::{Action, Change};
 use selu_compiler::plan::PlannedGateway;
 use selu_compiler::report::{escape, summary};
-use selu_runtime::apply::policy_state;
+use selu_runtime::apply::{policy_state, session_rules};
 use selu_runtime::chain;
 use selu_runtime::engine::Engine;
 use selu_runtime::events::subject_name;
@@ -45,7 +45,10 @@ pub(crate) async fn run(cli: &Cli, printer: &Printer, args: &Directory) -> anyho
     if let Some(gateway) = &planned.plan.gateway
         && planned.observed.containers.contains_key(&gateway.name)
     {
-        let line = policy_line(engine.as_ref(), &planned, gateway).await;
+        let mut expected = gateway.clone();
+        let sessions = session_rules(&planned.plan, &planned.observed);
+        expected.policy.extend(sessions);
+        let line = policy_line(engine.as_ref(), &planned, &expected).await;
         if !line.right && planned.changes.is_empty() {
             // Listing and inspecting cannot show it, so apply finds nothing to do.
             printer.hint(&format!(
