@@ -1,7 +1,7 @@
 //! What runs inside the gateway's container: `selu gateway …`.
 //!
 //! `run` is process 1. Where no rule opens anything it holds nothing at all; where one does, it is the privileged
-//! [`parent`] of the `worker` that carries what leaves (S7). Everything else is an exec by the desk, so that engine
+//! `parent` of the `worker` that carries what leaves (S7). Everything else is an exec by the desk, so that engine
 //! access is the authentication and nothing listens (S1): `policy` takes the policy and acknowledges it once it is gone
 //! by (S8), `pipe` carries calls to one container, `log` shows what was carried. `hold` is the odd one out: it is all
 //! that a hold's container runs (product.md 14).

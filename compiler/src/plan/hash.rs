@@ -122,7 +122,7 @@ pub fn spec_hash(spec: &ContainerSpec, rules: Option<&RunRules>) -> String {
 /// The limits that a live container had when it was made, as its label [`super::label::LIMITS`] holds them.
 ///
 /// An engine changes limits in place but no label, so a container whose limits were changed keeps the hash that it was
-/// made with. With these it can still be told what that hash covered: [`MadeLimits::hash`].
+/// made with. With these it can still be told what that hash covered: `MadeLimits::hash`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MadeLimits {

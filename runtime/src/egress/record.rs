@@ -1,7 +1,7 @@
 //! What the gateway carried and what it refused: events, and the bounded files that keep them.
 //!
 //! The worker records; it must never wait for a disk, and a capability must never be able to fill one. So
-//! [`Recorder::record`] hands events to a thread over a bounded channel, of which one instance may fill a part only;
+//! `Recorder::record` hands events to a thread over a bounded channel, of which one instance may fill a part only;
 //! what does not fit is counted and told as one event. Each instance has two files of at most 1 MiB. They hold names,
 //! addresses and counts, never a byte of what was carried.
 

@@ -134,7 +134,7 @@ pub struct Entry {
 pub struct Stored {
     /// By whose they are.
     pub values: BTreeMap<Entry, SecretString>,
-    /// Instance → what its values were granted to ([`super::grant`]).
+    /// Instance → what its values were granted to ([`super::grant()`]).
     pub grants: BTreeMap<InstanceKey, String>,
 }
 
