@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use selu_compiler::observed::{ContainerState, ObservedContainer};
+use selu_compiler::observed::{ContainerState, Observed, ObservedContainer};
 use selu_compiler::plan::spec::helper_spec;
 use selu_compiler::plan::{ContainerSpec, label};
 use tokio::time::{Instant, sleep};
@@ -79,6 +79,27 @@ pub struct Hold {
     name: String,
     id: String,
     streams: Pipe,
+}
+
+/// Removes a hold that somebody left behind, where there is nothing to do and so no hold to take: nothing temporary stays
+/// (product.md 13). One that is being taken in this moment fails at its start and is taken again.
+pub async fn sweep(
+    engine: &dyn Engine,
+    project: &str,
+    observed: &Observed,
+) -> Result<(), HoldError> {
+    let name = format!("selu_{project}_hold");
+    let Some(found) = observed.containers.get(&name) else {
+        return Ok(());
+    };
+    holder(&name, project, found)?;
+    match found.state {
+        ContainerState::Exited { .. } | ContainerState::Dead | ContainerState::Created => {
+            engine.remove_ended(&found.id).await?;
+        }
+        ContainerState::Running | ContainerState::Paused | ContainerState::Restarting => {}
+    }
+    Ok(())
 }
 
 /// Takes the project's hold, waiting for up to `wait` while somebody else has it. `image` is the gateway's tag.

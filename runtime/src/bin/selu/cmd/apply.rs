@@ -11,6 +11,7 @@ use selu_compiler::source::SourceSet;
 use selu_runtime::apply::{self, Job, Report};
 use selu_runtime::discover::Journal;
 use selu_runtime::engine::Engine;
+use selu_runtime::hold;
 use selu_runtime::secrets::Secrets;
 use selu_runtime::stop::Stop;
 
@@ -76,6 +77,7 @@ pub(crate) async fn run(
         },
     };
     if planned.changes.is_empty() && due.is_empty() {
+        hold::sweep(engine.as_ref(), &planned.plan.project, &planned.observed).await?;
         let outcome = Outcome::of(Report::unchanged(&planned.changes));
         printer.say("Nothing to do: everything runs as planned.");
         return locking.finish(&planned.plan, outcome, &mut journal);
