@@ -305,7 +305,7 @@ impl FreeContainer {
             "--add-host",
             "host.docker.internal:host-gateway",
             "-v",
-            "/var/run/docker.sock:/var/run/docker.sock",
+            &format!("{}:/var/run/docker.sock", engine_socket()),
             "--entrypoint",
             "/probe",
             &free.image,
@@ -375,6 +375,12 @@ impl FreeContainer {
             gateway.split('/').next().unwrap().to_owned()
         }
     }
+}
+
+/// Where the engine itself finds its socket. SELU_ENGINE_SOCKET says it where that is not the usual place, as for one
+/// that lives in a root of its own.
+fn engine_socket() -> String {
+    std::env::var("SELU_ENGINE_SOCKET").unwrap_or_else(|_| "/var/run/docker.sock".to_owned())
 }
 
 impl Drop for FreeContainer {
