@@ -40,6 +40,6 @@ fn what_is_listed_is_carried_whatever_the_protocol() {
 #[test]
 fn clients_that_nobody_wrote_for_us_work_and_are_held() {
     let Some(lab) = Lab::take() else { return };
-    let scene = Scene::new("clients");
+    let scene = Scene::of("clients", &["open"]);
     table::report("clients", &clients::run_all(&scene, &lab));
 }

@@ -24,7 +24,7 @@ struct Crowd {
 
 impl Crowd {
     fn new(topic: &str) -> Self {
-        let scene = Scene::new(topic);
+        let scene = Scene::of(topic, &["open", "near"]);
         let open = Inside::of(&scene.resident("open"));
         let near = Inside::of(&scene.resident("near"));
         let near_target = scene.virtual_address("near", "api.selu-lab.net");

@@ -61,24 +61,32 @@ pub(crate) struct Scene {
 pub(crate) const FREE_PORT: u16 = 5001;
 
 impl Scene {
-    /// Builds and applies; everything must be ready.
+    /// Builds and applies all of it; everything must be ready.
     pub(crate) fn new(topic: &str) -> Self {
+        Self::of(topic, &["open", "near", "any", "private", "none"])
+    }
+
+    /// Of these capabilities alone.
+    pub(crate) fn of(topic: &str, capabilities: &[&str]) -> Self {
         let project = Self::project(topic);
-        for (capability, rules) in [
-            ("open", OPEN),
-            ("near", NEAR),
-            ("any", ANY),
-            ("private", PRIVATE),
-            ("none", ""),
-        ] {
+        for capability in capabilities {
+            let rules = match *capability {
+                "open" => OPEN,
+                "near" => NEAR,
+                "any" => ANY,
+                "private" => PRIVATE,
+                _ => "",
+            };
             project.probe("web", capability, &["serve"], rules);
         }
-        let settings = project.read("selu.toml");
-        let permission = r#"private = ["private.selu-lab.net:80", "10.123.0.10:5000"]"#;
-        project.write(
-            "selu.toml",
-            &format!("{settings}\n[network.\"web/private\"]\n{permission}\n"),
-        );
+        if capabilities.contains(&"private") {
+            let settings = project.read("selu.toml");
+            let permission = r#"private = ["private.selu-lab.net:80", "10.123.0.10:5000"]"#;
+            project.write(
+                "selu.toml",
+                &format!("{settings}\n[network.\"web/private\"]\n{permission}\n"),
+            );
+        }
         Self::up(project, topic)
     }
 
@@ -297,7 +305,7 @@ impl FreeContainer {
             "--add-host",
             "host.docker.internal:host-gateway",
             "-v",
-            "/var/run/docker.sock:/var/run/docker.sock",
+            &format!("{}:/var/run/docker.sock", engine_socket()),
             "--entrypoint",
             "/probe",
             &free.image,
@@ -367,6 +375,12 @@ impl FreeContainer {
             gateway.split('/').next().unwrap().to_owned()
         }
     }
+}
+
+/// Where the engine itself finds its socket. SELU_ENGINE_SOCKET says it where that is not the usual place, as for one
+/// that lives in a root of its own.
+fn engine_socket() -> String {
+    std::env::var("SELU_ENGINE_SOCKET").unwrap_or_else(|_| "/var/run/docker.sock".to_owned())
 }
 
 impl Drop for FreeContainer {

@@ -1,6 +1,8 @@
 //! Below TCP: raw sockets, and what root with every right in the capability's own network could do. A capability has no
 //! such right; the walls must not rest on that alone.
 
+use std::process::Command;
+
 use serde_json::json;
 
 use super::super::lab::{DNS, HOST_PORTS, OTHER};
@@ -9,6 +11,7 @@ use super::super::table::Refusal::{Closed, Forbidden, NoName, NoRoute, Other, Si
 use super::super::table::{Place, Proof, Row};
 use super::{GRPC_ANSWER, get, grpc, reached, talk};
 use crate::daemon;
+use crate::project::run;
 
 const LAB: &str = "11.20.30.0/24";
 
@@ -292,9 +295,12 @@ fn bridge(network: &str) -> (String, String) {
             || format!("br-{}", &seen["Id"].as_str().unwrap()[..12]),
             str::to_owned,
         );
-    let mac = std::fs::read_to_string(format!("/sys/class/net/{name}/address")).unwrap();
+    let shown = run(Command::new("ip").args(["-o", "link", "show", &name])).expect(0);
+    let words: Vec<&str> = shown.stdout.split_whitespace().collect();
+    let at = words.iter().position(|word| *word == "link/ether").unwrap();
+    let mac = words[at + 1];
     let address = seen["IPAM"]["Config"][0]["Gateway"].as_str().unwrap();
-    (address.to_owned(), mac.trim().to_owned())
+    (address.to_owned(), mac.to_owned())
 }
 
 /// A container's hardware address in a network.
