@@ -171,8 +171,10 @@ pub(crate) fn remove_images(prefix: &str) {
             .unwrap()
         {
             for tag in image.repo_tags.iter().filter(|tag| tag.starts_with(prefix)) {
+                // The builder's steps below it stay: another test may be building on the same ones in this moment.
                 let forced = query::RemoveImageOptions {
                     force: true,
+                    noprune: true,
                     ..Default::default()
                 };
                 let _ = docker.remove_image(tag, Some(forced), None).await;

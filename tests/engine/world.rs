@@ -176,7 +176,10 @@ impl Drop for World {
             (vec!["ps", "-aq"], vec!["rm", "-fv"]),
             (vec!["network", "ls", "-q"], vec!["network", "rm"]),
             (vec!["volume", "ls", "-q"], vec!["volume", "rm", "-f"]),
-            (vec!["image", "ls", "-q"], vec!["image", "rm", "-f"]),
+            (
+                vec!["image", "ls", "-q"],
+                vec!["image", "rm", "-f", "--no-prune"],
+            ),
         ] {
             let found = docker(&[list, vec!["--filter", &filter]].concat());
             let ids = String::from_utf8_lossy(&found.stdout).into_owned();
