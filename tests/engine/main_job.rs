@@ -380,7 +380,7 @@ fn a_declared_system_credential_arrives_in_discovery_and_appears_nowhere_else() 
 }
 
 #[test]
-fn allowlist_and_any_are_refused_before_anything_is_touched() {
+fn open_rules_are_applied_and_gone_by_and_a_second_apply_does_nothing() {
     for (mode, rules) in [
         (
             "allowlist",
@@ -392,14 +392,15 @@ fn allowlist_and_any_are_refused_before_anything_is_touched() {
         project.probe("a", "probe", &["serve"], rules);
         project.selu(&["build"]).expect(0);
         project.selu(&["check"]).expect(0);
-        project.selu(&["plan"]).expect(0);
-        let refused = project.selu(&["apply", "-y"]).expect(1);
-        assert!(
-            refused.stderr.contains("a/probe") && refused.stderr.contains(mode),
-            "{}",
-            refused.stderr
-        );
-        assert!(!project.is_deployed());
+        let planned = project.selu(&["plan"]).expect(0);
+        assert!(planned.stdout.contains(mode), "{}", planned.stdout);
+        project.selu(&["apply", "-y"]).expect(0);
+        let status = project.selu(&["status"]).expect(0);
+        assert!(status.stdout.contains("acknowledged"), "{}", status.stdout);
+        let events = daemon::events_during(&project.name, || {
+            project.selu(&["apply", "-y"]).expect(0);
+        });
+        assert_eq!(events, Vec::<String>::new());
     }
 }
 

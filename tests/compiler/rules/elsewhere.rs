@@ -54,18 +54,18 @@ pub(crate) const AT_RUNTIME: &[AtRuntime] = &[
     },
     AtRuntime {
         id: "N8",
-        reason: "addresses are known when a name is dialled; until then such rules are refused",
+        reason: "addresses are known when a name is dialled",
         test: (
-            "tests/engine/main_job.rs",
-            "allowlist_and_any_are_refused_before_anything_is_touched",
+            "runtime/src/egress/worker/reach.rs",
+            "the_registries_are_followed_to_their_edges",
         ),
     },
     AtRuntime {
         id: "N10",
-        reason: "protocols are seen on a connection; until then such rules are refused",
+        reason: "protocols are seen on a connection",
         test: (
-            "tests/engine/main_job.rs",
-            "allowlist_and_any_are_refused_before_anything_is_touched",
+            "runtime/src/egress/worker/http/tests.rs",
+            "a_request_for_another_host_reaches_nobody_and_ends_the_connection",
         ),
     },
     AtRuntime {
