@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
-use crate::cutting::{Door, How};
+use crate::cutting::{Call, Door, How};
 use crate::project::{Run, TestProject};
 use crate::world::docker_text;
 
@@ -117,15 +117,16 @@ impl Operation<'_> {
         let lock_after = lock(project);
 
         let mut came: BTreeMap<String, usize> = BTreeMap::new();
-        for (number, how) in choose(&calls) {
-            let kind = &calls[number];
-            let context = format!("{}: call {number}, {kind}, {how:?}", command.join(" "));
+        for (call, how) in choose(&calls) {
+            let context = format!("{}: {call:?}, {how:?}", command.join(" "));
             prepare(project);
             let lock_before = lock(project);
-            let door = Door::open(Some((number, how)));
+            let door = Door::open(Some((call.clone(), how)));
             let spoilt = through(project, &door, command);
+            let calls_came = door.calls();
+            let of_its_kind = calls_came.iter().filter(|kind| **kind == call.kind);
             assert!(
-                door.calls().len() > number,
+                of_its_kind.count() > call.before,
                 "{context}: the call did not come; {}",
                 spoilt.stderr
             );
@@ -167,11 +168,14 @@ fn lock(project: &TestProject) -> String {
 }
 
 /// Which calls are spoilt how. Each kind of call gets the next way, so that all ways come.
-fn choose(calls: &[String]) -> Vec<(usize, How)> {
-    let every = 0..calls.len();
+fn choose(calls: &[String]) -> Vec<(Call, How)> {
+    let every = calls.iter().enumerate().map(|(number, kind)| Call {
+        kind: kind.clone(),
+        before: calls[..number].iter().filter(|one| *one == kind).count(),
+    });
     if std::env::var("SELU_CUTS").is_ok_and(|value| value == "all") {
         return every
-            .flat_map(|number| WAYS.map(|how| (number, how)))
+            .flat_map(|call| WAYS.map(|how| (call.clone(), how)))
             .collect();
     }
     static LOOKED_AT: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
@@ -179,11 +183,11 @@ fn choose(calls: &[String]) -> Vec<(usize, How)> {
     let mut seen = BTreeSet::new();
     let mut ways = WAYS.iter().filter(|how| **how != How::Silence).cycle();
     every
-        .filter(|number| match &calls[*number] {
-            kind if kind.starts_with("GET") => looked_at.insert(kind.clone()),
-            kind => seen.insert(kind),
+        .filter(|call| match call.kind.starts_with("GET") {
+            true => looked_at.insert(call.kind.clone()),
+            false => seen.insert(call.kind.clone()),
         })
-        .filter_map(|number| Some((number, *ways.next()?)))
+        .filter_map(|call| Some((call, *ways.next()?)))
         .collect()
 }
 

@@ -34,6 +34,14 @@ pub(crate) enum How {
     KilledAfter,
 }
 
+/// One call of an operation. How often an engine is asked for the same thing depends on how long that takes, so a call is
+/// told by its kind, and by how many of that kind came before it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Call {
+    pub(crate) kind: String,
+    pub(crate) before: usize,
+}
+
 /// The door. It is open until it is dropped.
 pub(crate) struct Door {
     socket: PathBuf,
@@ -47,7 +55,7 @@ pub(crate) struct Door {
 struct State {
     /// The kinds of the calls that came, in order.
     calls: Vec<String>,
-    spoil: Option<(usize, How)>,
+    spoil: Option<(Call, How)>,
     /// The client's process, once it is known.
     client: Option<u32>,
 }
@@ -55,8 +63,8 @@ struct State {
 type Answer = Response<BoxBody<Bytes, std::io::Error>>;
 
 impl Door {
-    /// Opens one in front of the engine's socket; `spoil` says which call, counted from 0, and how.
-    pub(crate) fn open(spoil: Option<(usize, How)>) -> Self {
+    /// Opens one in front of the engine's socket; `spoil` says which call, and how.
+    pub(crate) fn open(spoil: Option<(Call, How)>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("engine.sock");
         let state = Arc::new(Mutex::new(State {
@@ -126,13 +134,15 @@ struct CutOff;
 async fn pass(request: Request<Incoming>, state: Arc<Mutex<State>>) -> Result<Answer, CutOff> {
     let how = {
         let mut state = state.lock().unwrap();
-        let number = state.calls.len();
         let kind = kind(&request);
-        state.calls.push(kind);
+        let before = state.calls.iter().filter(|call| **call == kind).count();
+        state.calls.push(kind.clone());
+        let call = Call { kind, before };
         state
             .spoil
-            .filter(|(at, _)| *at == number)
-            .map(|(_, how)| how)
+            .as_ref()
+            .filter(|(chosen, _)| *chosen == call)
+            .map(|(_, how)| *how)
     };
     match how {
         None => forward(request, false).await,
