@@ -66,7 +66,7 @@ pub(crate) async fn run(
         None => resident.name.clone(),
     };
     // Taken first: what is called is not idle, so nobody closes it.
-    let _slot = slots::take(&loaded.root, &name, most, slots::PATIENCE).await?;
+    let slot = slots::take(&loaded.root, &name, &args.tool, most, slots::PATIENCE).await?;
     stop.begin_work();
     let desk = Desk {
         printer,
@@ -86,6 +86,7 @@ pub(crate) async fn run(
         container: &container,
         limits: &called.instance.limits,
         redactor: secrets.redactor(),
+        slot: &slot,
         stop,
     };
     let work = async {
