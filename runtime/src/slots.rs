@@ -127,10 +127,19 @@ pub async fn take(
     }
 }
 
+/// A container that is not called, and is not while this is kept: whoever wants to waits.
+#[derive(Debug, Default)]
+pub struct Idle {
+    /// For how long.
+    pub time: Duration,
+    _slots: Vec<File>,
+}
+
 /// How long a container has not been called; `None` while it is. One that was never called from here is taken for called
 /// just now.
-pub fn idle(root: &Utf8Path, name: &str, most: u32) -> Result<Option<Duration>, SlotError> {
+pub fn idle(root: &Utf8Path, name: &str, most: u32) -> Result<Option<Idle>, SlotError> {
     let mut last: Option<SystemTime> = None;
+    let mut slots = Vec::new();
     for number in 0..most {
         let path = path(root, name, number);
         if number > 0 && !path.exists() {
@@ -142,9 +151,13 @@ pub fn idle(root: &Utf8Path, name: &str, most: u32) -> Result<Option<Duration>, 
         let modified = file.metadata().and_then(|metadata| metadata.modified());
         let modified = modified.map_err(fail(&path))?;
         last = last.max(Some(modified));
+        slots.push(file);
     }
-    let idle = last.and_then(|last| last.elapsed().ok());
-    Ok(Some(idle.unwrap_or_default()))
+    let time = last.and_then(|last| last.elapsed().ok());
+    Ok(Some(Idle {
+        time: time.unwrap_or_default(),
+        _slots: slots,
+    }))
 }
 
 /// Forgets a container that is gone.
@@ -243,7 +256,7 @@ mod tests {
     async fn a_container_that_is_called_is_not_idle_whatever_its_time() {
         let (_folder, root) = root();
         let slot = take(&root, "c", "t", 2, NOW).await.unwrap();
-        assert_eq!(idle(&root, "c", 2).unwrap(), None);
+        assert!(idle(&root, "c", 2).unwrap().is_none());
         drop(slot);
         let hour = Duration::from_secs(3600);
         let file = File::options()
@@ -251,8 +264,13 @@ mod tests {
             .open(path(&root, "c", 0))
             .unwrap();
         file.set_modified(SystemTime::now() - hour).unwrap();
-        assert!(idle(&root, "c", 2).unwrap().unwrap() >= hour);
-        assert!(idle(&root, "never seen", 1).unwrap().unwrap() < hour);
+        let kept = idle(&root, "c", 2).unwrap().unwrap();
+        assert!(kept.time >= hour);
+        let called = take(&root, "c", "t", 1, NOW).await;
+        called.expect_err("nobody calls what is about to be closed");
+        drop(kept);
+        take(&root, "c", "t", 1, NOW).await.unwrap();
+        assert!(idle(&root, "never seen", 1).unwrap().unwrap().time < hour);
     }
 
     #[tokio::test]

@@ -12,7 +12,7 @@ use selu_compiler::resolve::free_subnet;
 use selu_runtime::apply::{self, DEFAULT_TIMEOUT, Job, Open, session_plan};
 use selu_runtime::engine::Engine;
 use selu_runtime::secrets::Secrets;
-use selu_runtime::slots;
+use selu_runtime::slots::{self, Idle};
 use selu_runtime::stop::Stop;
 
 use crate::exit::Ending;
@@ -142,18 +142,21 @@ impl Desk<'_> {
         Ok(wanted)
     }
 
-    /// Closes sessions with their workspaces; says how many there were.
+    /// Closes the sessions that are chosen, with their workspaces, and says which. What keeps one from being called
+    /// meanwhile is kept until it is closed.
     pub(crate) async fn close_all(
         &self,
         planned: &Planned,
-        chosen: impl AsyncFn(&Open) -> anyhow::Result<bool>,
+        chosen: impl AsyncFn(&Open) -> anyhow::Result<Option<Idle>>,
     ) -> anyhow::Result<Vec<Open>> {
         self.holding(planned, "close sessions", async || {
             let planned = self.look().await?;
             let mut closing = Vec::new();
+            let mut uncalled = Vec::new();
             for open in Open::all(&planned.observed) {
-                if chosen(&open).await? {
+                if let Some(idle) = chosen(&open).await? {
                     closing.push(open);
+                    uncalled.push(idle);
                 }
             }
             let names = closing.iter().map(|open| open.name.clone()).collect();
@@ -189,12 +192,22 @@ impl Desk<'_> {
         .await
     }
 
-    /// Closes whatever nobody has called for as long as agent or manifest say (X4).
-    pub(crate) async fn sweep(&self, planned: &Planned) -> anyhow::Result<()> {
+    /// Closes whatever nobody has called for as long as agent or manifest say (X4). What the command did is done, whether
+    /// this succeeds or not.
+    pub(crate) async fn sweep(&self, planned: &Planned) {
+        if let Err(error) = self.close_idle(planned).await {
+            self.printer.warn(&format!(
+                "idle sessions were not closed: {}",
+                shown(&self.printer.clean(&format!("{error:#}")))
+            ));
+        }
+    }
+
+    async fn close_idle(&self, planned: &Planned) -> anyhow::Result<()> {
         let due = |open: &Open| self.is_due(planned, open);
         let mut any = false;
         for open in Open::all(&planned.observed) {
-            any |= due(&open)?;
+            any |= due(&open)?.is_some();
         }
         if !any {
             return Ok(());
@@ -209,19 +222,19 @@ impl Desk<'_> {
         Ok(())
     }
 
-    fn is_due(&self, planned: &Planned, open: &Open) -> anyhow::Result<bool> {
+    fn is_due(&self, planned: &Planned, open: &Open) -> anyhow::Result<Option<Idle>> {
         let agent = self.loaded.project.agents.get(open.instance.agent());
         let instance = planned.plan.instances.get(&open.instance);
         let (Some(agent), Some(instance)) = (agent, instance) else {
             // What is not in the directory any more is for apply to remove.
-            return Ok(false);
+            return Ok(None);
         };
         let limit = match instance.sharing.mode {
             SharingMode::Shared => Duration::from_secs(instance.sharing.idle_timeout_seconds),
             SharingMode::Exclusive => Duration::from_secs(agent.idle_timeout_minutes * 60),
         };
         let idle = slots::idle(&self.loaded.root, &open.name, at_once(instance))?;
-        Ok(idle.is_some_and(|idle| idle >= limit))
+        Ok(idle.filter(|idle| idle.time >= limit))
     }
 
     async fn look(&self) -> anyhow::Result<Planned> {

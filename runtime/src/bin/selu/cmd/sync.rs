@@ -20,6 +20,7 @@ use crate::metrics::{Metrics, Round};
 use crate::outcome::{Locking, Mode, Outcome};
 use crate::printer::Printer;
 use crate::project::{Loaded, Planned, load};
+use crate::sessions::Desk;
 
 /// A pause is longer by up to this part of it, so that services that were started together spread out.
 const JITTER: u32 = 10;
@@ -109,9 +110,18 @@ async fn one(
         mode: Mode::Write,
     };
     let mut report = not_running(&planned, &asked);
+    let desk = Desk {
+        printer,
+        stop,
+        loaded: &loaded,
+        engine: engine.as_ref(),
+        secrets: &secrets,
+    };
     let (Some(gateway), false) = (&planned.plan.gateway, asked.is_empty()) else {
         round.count(&report);
-        return locking.finish(&planned.plan, Outcome::of(report), &mut journal);
+        let result = locking.finish(&planned.plan, Outcome::of(report), &mut journal);
+        desk.sweep(&planned).await;
+        return result;
     };
     let project = &planned.plan.project;
     let image = &gateway.spec.image;
@@ -130,6 +140,9 @@ async fn one(
         Err(error) => Err(error),
     };
     held::release(hold, engine.as_ref(), printer).await;
+    if !stop.requested() {
+        desk.sweep(&planned).await;
+    }
     result
 }
 
