@@ -138,7 +138,7 @@ fn each_user_has_his_own_value_and_nobody_anothers() {
 }
 
 #[test]
-fn what_cannot_be_a_value_is_refused_by_name_and_odd_ones_are_pointed_out() {
+fn e04_e06_what_cannot_be_a_value_is_refused_by_name_and_odd_ones_are_pointed_out() {
     let desk = locked();
     with_input(&desk, &["set", "api", "KEY"], b"canary\0x")
         .exits(1)
