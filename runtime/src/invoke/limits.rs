@@ -235,7 +235,7 @@ impl Bounds<'_> {
         let mut known = Duration::ZERO;
         let mut at = watch.started;
         loop {
-            let left = match self.engine.usage(&self.container.name).await {
+            let left = match self.reading().await {
                 Ok(Some(usage)) => {
                     known = watch.used(usage);
                     at = Instant::now();
@@ -257,6 +257,23 @@ impl Bounds<'_> {
                 None => return Over::Used,
                 Some(left) => sleep(self.pause(left)).await,
             }
+        }
+    }
+
+    /// What the container has used; `None` if it does not run. An engine that says nothing of one that runs is no reason
+    /// to let it go on for ever.
+    async fn reading(&self) -> Result<Option<Usage>, EngineError> {
+        let name = &self.container.name;
+        match self.engine.usage(name).await? {
+            Some(usage) => Ok(Some(usage)),
+            None if self.state().await == Some(ContainerState::Running) => {
+                Err(EngineError::Protocol {
+                    call: format!("read the statistics of {name}"),
+                    message: "it runs, and there is neither CPU time nor a number of processes"
+                        .to_owned(),
+                })
+            }
+            None => Ok(None),
         }
     }
 

@@ -161,6 +161,17 @@ async fn a_call_that_cannot_be_watched_goes_on_no_longer_than_it_may() {
 }
 
 #[tokio::test]
+async fn an_engine_that_accounts_for_nothing_lets_no_call_go_on_for_ever() {
+    with_bounds(50.0, async |engine, bounds| {
+        engine.edit(|world| world.containers.get_mut(NAME).unwrap().usage.pids = 0);
+        let never = std::future::pending::<Result<(), CallError>>();
+        let failure = bounds.within(never).await.unwrap_err();
+        assert!(matches!(failure, Failure::Unwatched { .. }), "{failure}");
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_container_that_ended_is_explained_in_its_grade_r3() {
     for (incidents, text) in [
         (
