@@ -82,7 +82,10 @@ pub(crate) async fn run(
     };
     let container = match &who {
         Some(who) => desk.obtain(&planned, &key, who).await?,
-        None => resident.clone(),
+        None => {
+            desk.wake(&planned, &key).await?;
+            resident.clone()
+        }
     };
     let bounds = Bounds {
         engine: engine.as_ref(),
