@@ -261,6 +261,10 @@ impl Loaded {
         talk: bool,
     ) -> anyhow::Result<Option<Planned>> {
         let observed = observe_fresh(engine, &self.project, pins, fresh).await?;
+        let journal = match self.project.settings.idle_stop {
+            true => Some(Journal::load(&self.root)?),
+            false => None,
+        };
         if talk {
             for warning in &observed.engine.warnings {
                 printer.warn(&format!(
@@ -272,7 +276,10 @@ impl Loaded {
         Ok(self
             .resolved(printer, pins, Some(&observed), talk)
             .map(|plan| {
-                let changes = diff::changes_since(self.lock(), &plan, &observed);
+                let mut changes = diff::changes_since(self.lock(), &plan, &observed);
+                if let Some(journal) = &journal {
+                    changes = changes.asleep(&plan, &observed, &self.due(&plan, journal));
+                }
                 Planned {
                     observed,
                     plan,
