@@ -137,6 +137,23 @@ pub fn pinned_references(project: &Project, lock: Option<&Lock>) -> BTreeSet<Str
     pinned
 }
 
+/// What of [`pinned_references`] is a registry's, with the reference as written that it pins: what a registry is asked
+/// for where the engine does not have it.
+pub fn registry_pins(project: &Project, lock: Option<&Lock>) -> BTreeMap<String, ImageReference> {
+    let mut pins = BTreeMap::new();
+    for (key, _, capability) in project.instances() {
+        let image = &capability.image;
+        let locked = locked(lock, &key).map(|locked| &locked.image);
+        let locked = image::lock_pin(capability, locked);
+        let locked = locked.filter(|locked| locked.kind == ImageKind::Registry);
+        let locked = locked.and_then(|locked| locked.digest.as_ref());
+        if let Some(digest) = image.digest.as_ref().or(locked) {
+            pins.insert(image::by_digest(image, digest), image.clone());
+        }
+    }
+    pins
+}
+
 fn plan(
     name: &str,
     project: &Project,

@@ -36,6 +36,8 @@ fn kind(error: &EngineError) -> &'static str {
         EngineError::Conflict { .. } => "conflict",
         EngineError::NotFound { .. } => "not found",
         EngineError::RateLimited { .. } => "rate limited",
+        EngineError::Unauthorized { .. } => "unauthorized",
+        EngineError::Tls { .. } => "no tls",
         EngineError::Refused { .. } => "refused",
         EngineError::Protocol { .. } => "protocol",
     }

@@ -37,6 +37,7 @@ mod networks;
 mod plans;
 mod project;
 mod registry;
+mod registry_answers;
 mod service;
 mod sessions;
 mod volumes;

@@ -1,11 +1,13 @@
 //! The adapter for engines that speak Docker's API: Docker from 20.10 on, Podman in part.
 
 mod act;
+mod ask;
 mod call;
 mod create;
 mod credentials;
 mod find;
 mod readback;
+mod registry;
 mod streams;
 #[cfg(test)]
 mod tests;
@@ -23,6 +25,8 @@ pub struct Docker {
     /// Docker's own configuration, for registry credentials (product.md 20).
     config: Option<std::path::PathBuf>,
     limits: call::Limits,
+    /// What registries and helpers have answered already.
+    memory: std::sync::Arc<registry::Memory>,
 }
 
 impl Docker {

@@ -31,6 +31,16 @@ fn one(error: &(dyn std::error::Error + 'static)) -> Option<String> {
             "log in to the registry with `docker login`, or wait; with a complete selu.lock and pulled images no \
              registry is asked"
         }
+        EngineError::Unauthorized { registry, .. } => {
+            return Some(format!(
+                "`docker login {registry}` with an account that may read it, and check the name: many registries say the \
+                 same of an image that does not exist"
+            ));
+        }
+        EngineError::Tls { .. } => {
+            "give the engine's host the registry's certificate (/etc/docker/certs.d/REGISTRY/ca.crt); without TLS only \
+             registries on loopback are used, or those of `insecure-registries` in the engine's configuration"
+        }
         EngineError::Timeout { .. }
         | EngineError::Conflict { .. }
         | EngineError::NotFound { .. }

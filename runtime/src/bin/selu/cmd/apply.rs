@@ -150,9 +150,10 @@ pub(crate) async fn run(
 /// A directory, or a plan in a file, which reads no YAML. `None` once findings were reported.
 fn source(cli: &Cli, printer: &Printer, args: &ApplyArgs) -> anyhow::Result<Option<Source>> {
     let Some(path) = &args.plan else {
-        let Some(loaded) = load(cli, printer, &args.directory)? else {
+        let Some(mut loaded) = load(cli, printer, &args.directory)? else {
             return Ok(None);
         };
+        loaded.frozen = args.strict.frozen;
         return Ok(Some(Source::Directory {
             targets: targets::choose(&loaded.project, &args.chosen.targets)?,
             loaded: Box::new(loaded),

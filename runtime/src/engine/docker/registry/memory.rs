@@ -1,0 +1,56 @@
+//! What was asked already: one question per reference and one login per registry, however often a command looks.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use tokio::sync::Mutex;
+
+use super::super::credentials::Login;
+use crate::engine::EngineResult;
+
+/// How long an answer is good for: longer than a command between its plan and its apply, shorter than a token lives.
+const GOOD_FOR: Duration = Duration::from_secs(300);
+
+/// Answers of registries and of credential helpers.
+#[derive(Default)]
+pub(in super::super) struct Memory {
+    digests: Mutex<BTreeMap<String, (Instant, Option<String>)>>,
+    /// Held while a helper is asked, so that it is asked once.
+    logins: Mutex<BTreeMap<String, (Instant, Login)>>,
+}
+
+impl Memory {
+    /// The digest of a reference, asked for unless it is known.
+    pub(in super::super) async fn digest(
+        &self,
+        reference: &str,
+        ask: impl Future<Output = EngineResult<Option<String>>>,
+    ) -> EngineResult<Option<String>> {
+        if let Some((at, known)) = self.digests.lock().await.get(reference)
+            && at.elapsed() < GOOD_FOR
+        {
+            return Ok(known.clone());
+        }
+        let found = ask.await?;
+        let mut digests = self.digests.lock().await;
+        digests.insert(reference.to_owned(), (Instant::now(), found.clone()));
+        Ok(found)
+    }
+
+    /// The login of a registry, asked for unless it is known.
+    pub(in super::super) async fn login(
+        &self,
+        registry: &str,
+        ask: impl Future<Output = EngineResult<Login>>,
+    ) -> EngineResult<Login> {
+        let mut logins = self.logins.lock().await;
+        if let Some((at, known)) = logins.get(registry)
+            && at.elapsed() < GOOD_FOR
+        {
+            return Ok(known.clone());
+        }
+        let found = ask.await?;
+        logins.insert(registry.to_owned(), (Instant::now(), found.clone()));
+        Ok(found)
+    }
+}
