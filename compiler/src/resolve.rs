@@ -154,6 +154,28 @@ pub fn registry_pins(project: &Project, lock: Option<&Lock>) -> BTreeMap<String,
     pins
 }
 
+/// Free subnets for the ends of the leak probe (S13), which are networks for a moment only. `None` if the range is full.
+pub fn probe_subnets(plan: &Plan, observed: &Observed) -> Option<[Ipv4Net; 3]> {
+    let gateway = plan.gateway.as_ref()?;
+    let residents = plan
+        .instances
+        .values()
+        .filter_map(|instance| instance.resident.as_ref());
+    let planned = residents.map(|resident| resident.network.subnet);
+    let ours = observed
+        .networks
+        .values()
+        .filter_map(|network| network.subnet);
+    let foreign = observed.foreign_subnets.iter().copied();
+    let used = planned
+        .chain(ours)
+        .chain(foreign)
+        .chain([gateway.network.subnet]);
+    let mut subnets = Subnets::new(Some(gateway.range), used.collect());
+    let mut take = |end| subnets.take(subnets::CLOSED_PREFIX, &plan.project, end);
+    Some([take("leaks-cut")?, take("leaks-near")?, take("leaks-out")?])
+}
+
 fn plan(
     name: &str,
     project: &Project,

@@ -70,6 +70,14 @@ pub enum EngineError {
         /// The engine's words.
         message: String,
     },
+    /// It answers, and would not keep what a plan promises.
+    #[error("{engine} is not supported: {why}")]
+    Unsupported {
+        /// Such as `Podman 4.9.3 (API 1.41)`.
+        engine: String,
+        /// What it lacks.
+        why: &'static str,
+    },
     /// The registry wants to know who asks, or does not let them (401, 403); some say so of images that do not exist.
     #[error("{call}: registry {registry} refuses {message}")]
     Unauthorized {

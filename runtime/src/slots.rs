@@ -102,6 +102,11 @@ pub fn idle(root: &Utf8Path, name: &str, most: u32) -> Result<Option<Duration>, 
         };
         let modified = file.metadata().and_then(|metadata| metadata.modified());
         let modified = modified.map_err(fail(&path))?;
+        let now = SystemTime::now();
+        if modified > now {
+            // The clock was set back: idleness is counted from here, or it would begin in the future only.
+            file.set_modified(now).map_err(fail(&path))?;
+        }
         last = last.max(Some(modified));
     }
     let idle = last.and_then(|last| last.elapsed().ok());
@@ -214,6 +219,26 @@ mod tests {
         file.set_modified(SystemTime::now() - hour).unwrap();
         assert!(idle(&root, "c", 2).unwrap().unwrap() >= hour);
         assert!(idle(&root, "never seen", 1).unwrap().unwrap() < hour);
+    }
+
+    #[tokio::test]
+    async fn a_clock_that_was_set_back_lets_a_session_go_idle_all_the_same() {
+        let (_folder, root) = root();
+        drop(take(&root, "c", 1, NOW).await.unwrap());
+        let year = Duration::from_secs(365 * 24 * 3600);
+        let options = || {
+            File::options()
+                .write(true)
+                .open(path(&root, "c", 0))
+                .unwrap()
+        };
+        options().set_modified(SystemTime::now() + year).unwrap();
+        assert_eq!(idle(&root, "c", 1).unwrap(), Some(Duration::ZERO));
+        let noted = options().metadata().unwrap().modified().unwrap();
+        assert!(
+            noted <= SystemTime::now(),
+            "the next look counts from this one"
+        );
     }
 
     #[tokio::test]

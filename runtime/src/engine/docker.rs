@@ -9,6 +9,7 @@ mod find;
 mod readback;
 mod registry;
 mod streams;
+mod supported;
 #[cfg(test)]
 mod tests;
 mod usage;

@@ -27,6 +27,10 @@ fn one(error: &(dyn std::error::Error + 'static)) -> Option<String> {
             "root and members of the socket's group may open it: `sudo usermod -aG docker $USER`, then log in again \
              (members of that group are as good as root), or use a rootless engine"
         }
+        EngineError::Unsupported { .. } => {
+            "name a Docker engine from 20.10 on that runs as root, with --host, DOCKER_HOST or `docker context use`; \
+             `selu check` and `selu plan --offline` need none"
+        }
         EngineError::RateLimited { .. } => {
             "log in to the registry with `docker login`, or wait; with a complete selu.lock and pulled images no \
              registry is asked"

@@ -19,7 +19,7 @@ use selu_compiler::plan::label;
 
 use super::Docker;
 use super::call::{plain, timeout};
-use super::readback;
+use super::{readback, supported};
 use crate::engine::{
     EngineError, EngineResult, EngineView, Incident, LogRange, LogSource, LogStream, Usage,
 };
@@ -248,26 +248,7 @@ impl Docker {
             self.call("ask for the version", self.limits.look, self.api.version()),
             self.call("ask for information", self.limits.look, self.api.info()),
         )?;
-        let podman = version
-            .components
-            .iter()
-            .flatten()
-            .any(|component| component.name.contains("Podman"));
-        Ok(EngineFacts {
-            id: info.id.clone().unwrap_or_default(),
-            version: format!(
-                "{} {} (API {})",
-                if podman { "Podman" } else { "Docker" },
-                version.version.unwrap_or_default(),
-                version.api_version.unwrap_or_default(),
-            ),
-            cpus: info
-                .ncpu
-                .and_then(|count| u64::try_from(count).ok())
-                .unwrap_or(0),
-            architecture: version.arch.unwrap_or_default(),
-            warnings: info.warnings.unwrap_or_default(),
-        })
+        supported::facts(version, info)
     }
 
     /// Inspects our containers concurrently, and each image among them once. One that is removed meanwhile is absent.

@@ -20,6 +20,7 @@ use crate::cmd::plan::show;
 use crate::exit::{Ending, Exit};
 use crate::held;
 use crate::hints::Hinted;
+use crate::leaks;
 use crate::outcome::{Locking, Mode, Outcome, stale_text};
 use crate::printer::Printer;
 use crate::project::{Loaded, Planned, load, load_lock};
@@ -108,7 +109,10 @@ pub(crate) async fn run(
         timeout,
     )
     .await?;
+    let boot = hold.boot().await;
     let work = async {
+        let Planned { plan, observed, .. } = &planned;
+        leaks::ensure(printer, engine.as_ref(), boot.as_deref(), plan, observed).await?;
         let Some((planned, unpulled)) =
             settle(printer, stop, &source, engine.as_ref(), &secrets, &planned).await?
         else {
