@@ -66,7 +66,8 @@ fn an_engine_that_ignores_an_option_is_refused_by_what_is_open_and_nothing_is_st
         ),
         (
             ("POST containers/create", |body| {
-                body["HostConfig"]["Memory"] = 0.into()
+                body["HostConfig"]["Memory"] = 0.into();
+                body["HostConfig"]["MemorySwap"] = 0.into();
             }),
             &["the memory is limited to"],
         ),

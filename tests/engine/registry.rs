@@ -303,6 +303,13 @@ fn reply(request: &Request, state: &mut State) -> Reply {
 }
 
 fn serve(stream: &TcpStream, state: &Mutex<State>) {
+    let mut first = [0; 1];
+    if stream.peek(&mut first).is_ok() && first[0] == 0x16 {
+        // The beginning of TLS, to which servers without say this.
+        let mut stream = stream;
+        let _ = stream.write_all(b"HTTP/1.0 400 Bad Request\r\n\r\nthis is no HTTPS\n");
+        return;
+    }
     let mut reader = BufReader::new(stream);
     while let Some(request) = read(&mut reader) {
         let (status, headers, body) = reply(&request, &mut state.lock().unwrap());

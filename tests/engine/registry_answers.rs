@@ -218,7 +218,7 @@ fn a_digest_that_was_deleted_is_said_before_anything_happens_with_what_the_tag_i
         let refused = project.selu(command).expect(1);
         let said = format!("{}{}", refused.stdout, refused.stderr);
         for part in [
-            "digest-gone",
+            "SELU1113",
             &registry.digest,
             &format!("is {moved} now"),
             "--upgrade",
@@ -260,7 +260,7 @@ fn an_index_is_pinned_as_a_whole_and_one_without_this_platform_is_refused_at_the
     let lacks = project("platform", &registry, &[("one", "other")]);
     let refused = lacks.selu(&["plan"]).expect(1);
     for part in [
-        "platform-missing",
+        "SELU1114",
         "is for linux/s390x, linux/riscv64",
         &format!("the engine is linux/{}", architecture()),
     ] {

@@ -112,7 +112,9 @@ impl<'a> Pinning<'a, '_> {
             Some(RegistryAnswer::Gone { tag_now }) => {
                 let written = &self.capability.image.written;
                 let now = match tag_now {
-                    Some(digest) => format!("{written} is {digest} now"),
+                    Some(digest) => {
+                        format!("{written} is {digest} now, which `selu lock --upgrade` takes")
+                    }
                     None => format!("nor anything else as {written}"),
                 };
                 let what = format!("the registry no longer has {reference}; {now}");

@@ -155,11 +155,11 @@ fn exchange(at: SocketAddr, what: &[u8]) -> Option<Vec<u8>> {
         SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
     };
     let socket = UdpSocket::bind((any, 0)).ok()?;
-    socket.connect(at).ok()?;
     socket.set_read_timeout(Some(PATIENCE)).ok()?;
-    socket.send(what).ok()?;
+    socket.send_to(what, at).ok()?;
     let mut buffer = [0; 1500];
-    let length = socket.recv(&mut buffer).ok()?;
+    // From wherever: a host with several addresses answers from another one than it was asked at.
+    let (length, _) = socket.recv_from(&mut buffer).ok()?;
     Some(buffer[..length].to_vec())
 }
 

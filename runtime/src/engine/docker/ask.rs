@@ -70,29 +70,32 @@ impl Docker {
             ..
         } = reference;
         let name = format!("{registry}/{repository}@{digest}");
-        let call = format!("ask {registry} for the platforms of {name}");
-        plain(&call, &name)?;
-        let login = self.login(&call, registry).await?;
-        let own = Registry {
-            call: &call,
-            host: registry,
-            repository,
-            login: &login,
-        };
-        match own.platforms(digest).await {
-            Ok(platforms) => Ok(platforms),
-            Err(Failure::Told(error)) => Err(error),
-            Err(Failure::Elsewhere(why)) => {
-                tracing::debug!("{call}: {why}; asking through the engine");
-                let found = self.through_engine(&call, &name, registry, &login).await?;
-                let platforms = found.map(|answer| answer.platforms).unwrap_or_default();
-                let texts = platforms.into_iter().filter_map(|platform| {
-                    let (os, architecture) = (platform.os?, platform.architecture?);
-                    (os != "unknown" && !os.is_empty()).then(|| format!("{os}/{architecture}"))
-                });
-                Ok(texts.collect())
+        let asking = async {
+            let call = format!("ask {registry} for the platforms of {name}");
+            plain(&call, &name)?;
+            let login = self.login(&call, registry).await?;
+            let own = Registry {
+                call: &call,
+                host: registry,
+                repository,
+                login: &login,
+            };
+            match own.platforms(digest).await {
+                Ok(platforms) => Ok(platforms),
+                Err(Failure::Told(error)) => Err(error),
+                Err(Failure::Elsewhere(why)) => {
+                    tracing::debug!("{call}: {why}; asking through the engine");
+                    let found = self.through_engine(&call, &name, registry, &login).await?;
+                    let platforms = found.map(|answer| answer.platforms).unwrap_or_default();
+                    let texts = platforms.into_iter().filter_map(|platform| {
+                        let (os, architecture) = (platform.os?, platform.architecture?);
+                        (os != "unknown" && !os.is_empty()).then(|| format!("{os}/{architecture}"))
+                    });
+                    Ok(texts.collect())
+                }
             }
-        }
+        };
+        self.memory.platforms(&name, asking).await
     }
 
     async fn through_engine(

@@ -245,6 +245,53 @@ mod tests {
     }
 
     #[test]
+    fn trouble_with_a_registrys_tls_is_told_from_everything_else() {
+        for body in [
+            "Get \"https://r.example/v2/\": x509: certificate signed by unknown authority",
+            "Get \"https://r.example/v2/\": x509: certificate is valid for a.example, not r.example",
+            "Get \"https://r.example/v2/\": http: server gave HTTP response to HTTPS client",
+            "Get \"https://r.example/v2/\": remote error: tls: handshake failure",
+        ] {
+            let error = refusal("pull x", 500, body);
+            assert!(matches!(error, EngineError::Tls { .. }), "{error}");
+        }
+        let down =
+            "Get \"https://r.example/v2/\": dial tcp 192.0.2.1:443: connect: connection refused";
+        assert!(matches!(
+            refusal("pull x", 500, down),
+            EngineError::Refused { .. }
+        ));
+    }
+
+    #[test]
+    fn a_refused_login_is_known_by_status_or_text_and_names_whose_it_was() {
+        let texts = [
+            (500, "unauthorized: incorrect username or password"),
+            (
+                404,
+                "pull access denied for x, repository does not exist or may require 'docker login'",
+            ),
+            (500, "no basic auth credentials"),
+            (401, "anything"),
+        ];
+        for (status, body) in texts {
+            let error = of_registry(
+                refusal("pull x", status, body),
+                "r.example",
+                "no credentials (a)",
+            );
+            assert!(matches!(error, EngineError::Unauthorized { .. }), "{error}");
+            let text = error.to_string();
+            assert!(
+                text.contains("r.example") && text.contains("no credentials (a)"),
+                "{text}"
+            );
+        }
+        let other = of_registry(refusal("pull x", 500, "disk full"), "r.example", "a");
+        assert!(matches!(other, EngineError::Refused { .. }), "{other}");
+    }
+
+    #[test]
     fn only_a_taken_name_is_a_conflict() {
         let taken = "Conflict. The container name \"/x\" is already in use by container \"1\".";
         assert!(matches!(

@@ -15,6 +15,7 @@ const GOOD_FOR: Duration = Duration::from_secs(300);
 #[derive(Default)]
 pub(in super::super) struct Memory {
     digests: Mutex<BTreeMap<String, (Instant, Option<String>)>>,
+    platforms: Mutex<BTreeMap<String, (Instant, Vec<String>)>>,
     /// Held while a helper is asked, so that it is asked once.
     logins: Mutex<BTreeMap<String, (Instant, Login)>>,
 }
@@ -26,15 +27,16 @@ impl Memory {
         reference: &str,
         ask: impl Future<Output = EngineResult<Option<String>>>,
     ) -> EngineResult<Option<String>> {
-        if let Some((at, known)) = self.digests.lock().await.get(reference)
-            && at.elapsed() < GOOD_FOR
-        {
-            return Ok(known.clone());
-        }
-        let found = ask.await?;
-        let mut digests = self.digests.lock().await;
-        digests.insert(reference.to_owned(), (Instant::now(), found.clone()));
-        Ok(found)
+        known(&self.digests, reference, ask).await
+    }
+
+    /// The platforms of a digest, asked for unless they are known.
+    pub(in super::super) async fn platforms(
+        &self,
+        reference: &str,
+        ask: impl Future<Output = EngineResult<Vec<String>>>,
+    ) -> EngineResult<Vec<String>> {
+        known(&self.platforms, reference, ask).await
     }
 
     /// The login of a registry, asked for unless it is known.
@@ -53,4 +55,20 @@ impl Memory {
         logins.insert(registry.to_owned(), (Instant::now(), found.clone()));
         Ok(found)
     }
+}
+
+async fn known<T: Clone>(
+    answers: &Mutex<BTreeMap<String, (Instant, T)>>,
+    reference: &str,
+    ask: impl Future<Output = EngineResult<T>>,
+) -> EngineResult<T> {
+    if let Some((at, answer)) = answers.lock().await.get(reference)
+        && at.elapsed() < GOOD_FOR
+    {
+        return Ok(answer.clone());
+    }
+    let found = ask.await?;
+    let mut answers = answers.lock().await;
+    answers.insert(reference.to_owned(), (Instant::now(), found.clone()));
+    Ok(found)
 }
