@@ -8,6 +8,8 @@ mod carry;
 mod context;
 mod dial;
 mod dns;
+#[cfg(test)]
+mod fuzz;
 mod http;
 mod jail;
 mod limits;

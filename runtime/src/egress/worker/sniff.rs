@@ -228,8 +228,11 @@ fn request_line(bytes: &[u8]) -> Guess {
         .unwrap_or(line.len());
     let looks_right = match line.get(word) {
         Some(after) if is_blank(*after) => {
+            // Some servers take any byte in the middle of the line. What begins with a short number and a length of that
+            // kind, as LDAP does, is no method that anybody serves.
             let foreign = |b: &u8| b.is_ascii_control() && !is_blank(*b);
-            word > 0 && !line.iter().any(foreign)
+            let letters = |b: &u8| b.is_ascii_alphabetic() || matches!(b, b'-' | b'_');
+            word > 0 && (line[..word].iter().all(letters) || !line.iter().any(foreign))
         }
         Some(_) => false,
         // A word without an end, or nothing yet.

@@ -90,6 +90,8 @@ fn http_is_recognised_in_every_form_that_some_server_reads() {
         "CONNECT other.example:443 HTTP/1.1\r\n",
         "GET / HTTP/9.9\r\n",
         "PRI * HTTP/2.0\r\n\r\nXX",
+        "GET \x00/ HTTP/1.1\r\n",
+        "GET \x0e/ HTTP/1.1\r\n",
     ] {
         assert_eq!(clear(line.as_bytes()), Some(Opening::Http1), "{line:?}");
     }
@@ -129,7 +131,7 @@ fn other_protocols_pass_at_once() {
         b"\x00\x00\x00\x08\x04\xd2\x16\x2f",
         b"\x10\x0c\x00\x04MQTT",
         b"\x16\x02",
-        b"GET \x00/ HTTP/1.1\r\n",
+        b"0\x0c\x02\x01\x01`\x07\x02\x01\x03\x04\x00\x80\x00",
     ];
     for begin in begins {
         assert_eq!(clear(begin), Some(Opening::Raw), "{begin:?}");
