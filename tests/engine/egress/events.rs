@@ -107,12 +107,18 @@ impl Stage {
         result
     }
 
-    /// The process of the gateway's worker, as the host sees it.
+    /// The process of the gateway's worker, as the host sees it: a child of the container's first process.
     fn worker(&self) -> Option<u32> {
-        let top = docker_text(&["top", &self.gateway(), "-eo", "pid,args"]);
-        top.lines()
-            .find(|line| line.contains("gateway worker"))
-            .and_then(|line| line.split_whitespace().next()?.parse().ok())
+        let parent = daemon::inspect(&self.gateway())["State"]["Pid"].to_string();
+        let children = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
+        children
+            .ok()?
+            .split_whitespace()
+            .filter_map(|pid| pid.parse().ok())
+            .find(|pid: &u32| {
+                let words = std::fs::read_to_string(format!("/proc/{pid}/cmdline"));
+                words.is_ok_and(|words| words.contains("gateway\0worker"))
+            })
     }
 
     /// The policy that the gateway has on its volume.
@@ -189,6 +195,29 @@ fn a_killed_worker_comes_back_and_nothing_opens_meanwhile() {
     );
     let seen = daemon::inspect(&stage.gateway());
     assert_eq!(seen["RestartCount"], 0, "the parent lived on");
+    stage.scene.project.selu(&["status"]).expect(0);
+}
+
+#[test]
+fn a_worker_that_hangs_is_noticed_and_replaced() {
+    let Some(lab) = Lab::take() else { return };
+    let stage = Stage::new("hung");
+    let worker = stage.worker().expect("a worker");
+    let pid = Pid::from_raw(worker.try_into().unwrap()).unwrap();
+    stage.while_trying(&lab, || {
+        kill_process(pid, Signal::STOP).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(120);
+        // The parent has no right to end it, so it ends itself, and the engine starts both anew.
+        while stage.worker().is_none_or(|now| now == worker) {
+            assert!(Instant::now() < deadline, "nobody notices");
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        stage
+            .inside
+            .expect_echo(&stage.api, 7, "after the worker hung");
+    });
+    let seen = daemon::inspect(&stage.gateway());
+    assert_eq!(seen["RestartCount"], 1);
     stage.scene.project.selu(&["status"]).expect(0);
 }
 

@@ -12,14 +12,13 @@ use async_trait::async_trait;
 use selu_compiler::model::{InstanceKey, Network, NetworkMode};
 use selu_compiler::plan::GatewayRule;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::sleep;
 
 use super::addresses::Addresses;
 use super::context::Parts;
 use super::dial::{Dialer, Outside};
-use super::limits::{ALL_CONNECTIONS, Limits};
+use super::limits::{Everyone, Limits};
 use super::reach::Reach;
 use super::rules::{Reason, Rules};
 use super::{GoingBy, NetworkContext};
@@ -136,7 +135,7 @@ impl Lab {
             device: None,
             gateway: Ipv4Addr::LOCALHOST,
             recorder: Recorder::start(folder.path()).unwrap(),
-            limits: Limits::new(Arc::new(Semaphore::new(ALL_CONNECTIONS))),
+            limits: Limits::new(&Everyone::new()),
             addresses: Addresses::open(folder.path(), network, planned.virtual_range()).unwrap(),
             going_by: going_by(rule, &world),
         });
