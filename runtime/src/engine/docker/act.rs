@@ -387,20 +387,24 @@ impl Engine for Docker {
             Some((first, _)) if first.contains(['.', ':']) || first == "localhost" => first,
             _ => "docker.io",
         };
-        let credentials = credentials::of_registry(&call, self.config.as_deref(), registry).await?;
+        let found = credentials::of_registry(&call, self.config.as_deref(), registry).await?;
+        if let Some(warning) = &found.warning {
+            progress(warning);
+        }
         let options = CreateImageOptionsBuilder::default()
             .from_image(plain(&call, repository)?)
             .tag(plain(&call, digest)?)
             .build();
+        let credentials = found.credentials.clone();
         let stream = self.api.create_image(Some(options), None, credentials);
-        self.follow(&call, stream, |info| {
+        let pulled = self.follow(&call, stream, |info| {
             let status = info.status.as_deref().unwrap_or_default();
             match &info.id {
                 Some(id) => progress(&format!("{id}: {status}")),
                 None => progress(status),
             }
-        })
-        .await
+        });
+        pulled.await.map_err(|error| found.explain(error))
     }
 
     async fn build(

@@ -153,8 +153,13 @@ impl EngineView for Docker {
         };
         let call = format!("ask {registry} for {name}");
         let plain = plain(&call, &name)?;
-        let credentials = credentials::of_registry(&call, self.config.as_deref(), registry).await?;
-        let asking = self.api.inspect_registry_image(plain, credentials);
+        let found = credentials::of_registry(&call, self.config.as_deref(), registry).await?;
+        if let Some(warning) = &found.warning {
+            tracing::warn!("{warning}");
+        }
+        let asking = self
+            .api
+            .inspect_registry_image(plain, found.credentials.clone());
         match self.call(&call, self.limits.registry, asking).await {
             Ok(answer) => match answer.descriptor.digest {
                 Some(digest) => Ok(Some(digest)),
@@ -164,7 +169,7 @@ impl EngineView for Docker {
                 }),
             },
             Err(EngineError::NotFound { .. }) => Ok(None),
-            Err(error) => Err(error),
+            Err(error) => Err(found.explain(error)),
         }
     }
 
