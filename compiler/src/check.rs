@@ -127,6 +127,7 @@ fn whole_project(
     quotes::keep(&mut diagnostics, sources);
     diagnostics
         .sort_by(|a, b| (&a.place, a.code.id, &a.message).cmp(&(&b.place, b.code.id, &b.message)));
+    diagnostics.dedup();
     let wrong = sources.kind.is_none()
         || diagnostics
             .iter()

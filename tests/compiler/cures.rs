@@ -1,6 +1,6 @@
 //! What a person sees who wrote it wrong: one finding, at its place, with a cure that cures.
 
-use crate::fixture::{Fixture, check_manifest, manifest};
+use crate::fixture::{Fixture, PROJECT, check_manifest, manifest};
 
 /// Line, column, code and help of all findings.
 fn found(fixture: &Fixture) -> Vec<String> {
@@ -123,4 +123,74 @@ fn a_letter_that_only_looks_like_one_is_named() {
     );
     assert!(help("wea\u{200b}ther").contains("`\\u{200b}` (U+200B)"));
     assert_eq!(help("My_Cap"), "1:5 bad-id: write my-cap");
+}
+
+#[test]
+fn folders_of_an_agent_that_are_read_for_nothing_are_told() {
+    for (folder, expected) in [
+        (
+            "capability",
+            "agents/helper/capability:0:0 error file-name-misspelt",
+        ),
+        (
+            "Capabilities",
+            "agents/helper/Capabilities:0:0 error file-name-misspelt",
+        ),
+        (
+            "capabilites",
+            "agents/helper/capabilites:0:0 error file-name-misspelt",
+        ),
+        ("l18n", "agents/helper/l18n:0:0 error file-name-misspelt"),
+    ] {
+        let path = format!("agents/helper/{folder}/maps/manifest.yaml");
+        let mut files = Vec::from(PROJECT);
+        files.push((&path, "id: maps\nimage: a/b:1\n"));
+        assert_eq!(Fixture::new(files).lines(), [expected]);
+    }
+    let mut files = Vec::from(PROJECT);
+    files.extend([
+        ("agents/helper/maps/manifest.yaml", "id: maps\n"),
+        (
+            "agents/helper/capabilities-old/maps/manifest.yaml",
+            "id: maps\n",
+        ),
+        ("agents/helper/notes/a.md", "Mine.\n"),
+    ]);
+    let told = ["agents/helper/maps/manifest.yaml:0:0 error unread-file"];
+    assert_eq!(Fixture::new(files).lines(), told);
+}
+
+#[test]
+fn what_is_pasted_over_an_address_is_an_address() {
+    let agent = "id: helper\nname: Helper\ninstall_steps:\n  - {id: token, type: input, label: a}\n  - {id: b, type: test, label: b, request: {url: \"https://a.example/{{tokn}}\"}}\n";
+    let checked = Fixture::new([("agent.yaml", agent)]).check();
+    let suggestions: Vec<&str> = checked
+        .diagnostics
+        .iter()
+        .filter_map(|finding| finding.suggestion.as_deref())
+        .collect();
+    assert_eq!(suggestions, ["\"https://a.example/{{token}}\""]);
+}
+
+#[test]
+fn a_bare_name_in_a_list_of_objects_gets_its_field() {
+    let checked = Fixture::new([(
+        "agent.yaml",
+        "id: helper\nname: Helper\ncapabilities: [weather]\n",
+    )])
+    .check();
+    let suggestion = checked.diagnostics[0].suggestion.as_deref();
+    assert_eq!(suggestion, Some("{id: weather}"));
+}
+
+#[test]
+fn one_fault_is_told_once() {
+    let settings = format!("a = {}\n", "[".repeat(5_000));
+    let mut files = Vec::from(PROJECT);
+    files.push(("selu.toml", &settings));
+    let found = Fixture::new(files).check().diagnostics;
+    let mut distinct = found.clone();
+    distinct.dedup();
+    assert_eq!(found, distinct);
+    assert!(found.len() < 10, "{}", found.len());
 }

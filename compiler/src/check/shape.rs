@@ -92,6 +92,18 @@ impl Walk<'_> {
     }
 
     fn object(&mut self, node: &Node, schema: &Schema, outer: Option<&Outer<'_>>) -> Option<Value> {
+        if let Some(only) = only_required(schema)
+            && let Data::Scalar(scalar) = &node.data
+            && scalar.kind == Kind::String
+        {
+            let meant = format!("{{{only}: {}}}", scalar.text);
+            let finding = self
+                .wrong_type_finding(&node.data, "an object")
+                .help(format!("write `{meant}`"))
+                .suggest(meant);
+            self.report(finding);
+            return None;
+        }
         let map = self.entries(node)?;
         let empty = serde_json::Map::new();
         let properties = schema
@@ -450,6 +462,14 @@ impl Walk<'_> {
         // Writing to a text cannot fail.
         let _ = write!(self.pointer, "/{index}");
         length
+    }
+}
+
+/// The one field that an object must have, where there is one.
+fn only_required(schema: &Schema) -> Option<&str> {
+    match schema.get("required")?.as_array()?.as_slice() {
+        [only] => only.as_str(),
+        _ => None,
     }
 }
 
