@@ -83,6 +83,27 @@ impl ChangeSet {
     }
 }
 
+impl ChangeSet {
+    /// Without what comes and goes by itself: a container that ends again and again is restarting at one moment and
+    /// running at the next. Two sets are the same work if they are equal in this form.
+    pub fn settled(&self) -> Self {
+        let settle = |change: &Change| {
+            let mut change = change.clone();
+            let restarting = Some(instance::RESTARTING);
+            change.reasons.retain(|reason| {
+                reason.path != instance::STATE || reason.old.as_deref() != restarting
+            });
+            if change.action == Action::Start && change.reasons.is_empty() {
+                change.action = Action::NoOp;
+            }
+            change
+        };
+        Self {
+            changes: self.changes.iter().map(settle).collect(),
+        }
+    }
+}
+
 /// What happens to one thing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Change {

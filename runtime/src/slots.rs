@@ -150,6 +150,11 @@ pub fn idle(root: &Utf8Path, name: &str, most: u32) -> Result<Option<Idle>, Slot
         };
         let modified = file.metadata().and_then(|metadata| metadata.modified());
         let modified = modified.map_err(fail(&path))?;
+        let now = SystemTime::now();
+        if modified > now {
+            // The clock was set back: idleness is counted from here, or it would begin in the future only.
+            file.set_modified(now).map_err(fail(&path))?;
+        }
         last = last.max(Some(modified));
         slots.push(file);
     }
@@ -271,6 +276,26 @@ mod tests {
         drop(kept);
         take(&root, "c", "t", 1, NOW).await.unwrap();
         assert!(idle(&root, "never seen", 1).unwrap().unwrap().time < hour);
+    }
+
+    #[tokio::test]
+    async fn a_clock_that_was_set_back_lets_a_session_go_idle_all_the_same() {
+        let (_folder, root) = root();
+        drop(take(&root, "c", 1, NOW).await.unwrap());
+        let year = Duration::from_secs(365 * 24 * 3600);
+        let options = || {
+            File::options()
+                .write(true)
+                .open(path(&root, "c", 0))
+                .unwrap()
+        };
+        options().set_modified(SystemTime::now() + year).unwrap();
+        assert_eq!(idle(&root, "c", 1).unwrap(), Some(Duration::ZERO));
+        let noted = options().metadata().unwrap().modified().unwrap();
+        assert!(
+            noted <= SystemTime::now(),
+            "the next look counts from this one"
+        );
     }
 
     #[tokio::test]

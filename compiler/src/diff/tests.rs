@@ -682,6 +682,27 @@ fn a_hold_and_a_running_discovery_are_somebodys_and_a_stopped_discovery_is_not()
 }
 
 #[test]
+fn what_ends_again_and_again_is_the_same_work_at_each_moment() {
+    let mut world = World::new();
+    world.apply();
+    let mut at_both_moments = |world: &mut World| {
+        [ContainerState::Running, ContainerState::Restarting].map(|state| {
+            world.container(API).state = state;
+            world.changes()
+        })
+    };
+    let [running, restarting] = at_both_moments(&mut world);
+    assert_ne!(running, restarting);
+    assert_eq!(running.settled(), restarting.settled());
+    // Also where it is to be replaced, and not as if nothing were to be done.
+    world.container(API).violations.push("a bind".to_owned());
+    let [running, restarting] = at_both_moments(&mut world);
+    assert_ne!(running, restarting);
+    assert_eq!(running.settled(), restarting.settled());
+    assert!(!running.settled().is_empty());
+}
+
+#[test]
 fn volumes_are_in_no_change() {
     let says = after(|world| {
         world.capability("weather/api").filesystem = Filesystem::Workspace;

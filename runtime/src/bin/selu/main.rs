@@ -5,6 +5,7 @@ mod cmd;
 mod exit;
 mod held;
 mod hints;
+mod leaks;
 mod metrics;
 mod outcome;
 mod printer;

@@ -20,6 +20,7 @@ use selu_runtime::stop::Stop;
 use crate::exit::Ending;
 use crate::held;
 use crate::hints::Hinted;
+use crate::leaks;
 use crate::printer::{Printer, shown};
 use crate::project::{Loaded, Planned};
 
@@ -135,9 +136,11 @@ impl Desk<'_> {
         if Open::is_right(&planned.observed, &wanted) {
             return Ok(wanted);
         }
-        let made = self.holding(planned, "invoke", async || {
+        let made = self.holding(planned, "invoke", async |boot: Option<String>| {
             // Whoever had the hold before may have made it.
             let planned = self.look().await?;
+            let Planned { plan, observed, .. } = &planned;
+            leaks::ensure(self.printer, self.engine, boot.as_deref(), plan, observed).await?;
             let wanted = self.draft(&planned, key, who)?;
             if Open::is_right(&planned.observed, &wanted) {
                 return Ok(wanted);
@@ -202,7 +205,7 @@ impl Desk<'_> {
         planned: &Planned,
         chosen: impl AsyncFn(&Open) -> anyhow::Result<Option<Idle>>,
     ) -> anyhow::Result<Vec<Open>> {
-        self.holding(planned, "close sessions", async || {
+        self.holding(planned, "close sessions", async |_| {
             let planned = self.look().await?;
             let mut closing = Vec::new();
             let mut uncalled = Vec::new();
@@ -236,7 +239,7 @@ impl Desk<'_> {
         key: &InstanceKey,
         who: &Who,
     ) -> anyhow::Result<()> {
-        self.holding(planned, "close sessions", async || {
+        self.holding(planned, "close sessions", async |_| {
             let planned = self.look().await?;
             let name = who.container_name(&planned.plan.project, key);
             self.close(&planned, BTreeSet::from([name])).await?;
@@ -419,7 +422,7 @@ impl Desk<'_> {
         &self,
         planned: &Planned,
         operation: &str,
-        work: impl AsyncFnOnce() -> anyhow::Result<T>,
+        work: impl AsyncFnOnce(Option<String>) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
         let Some(gateway) = &planned.plan.gateway else {
             return Err(anyhow::Error::msg(
@@ -429,7 +432,8 @@ impl Desk<'_> {
         let project = &planned.plan.project;
         let image = &gateway.spec.image;
         let mut hold = held::take(self.engine, project, image, operation, HOLD_WAIT).await?;
-        let result = held::under(&mut hold, self.printer, self.stop, work()).await;
+        let boot = hold.boot().await;
+        let result = held::under(&mut hold, self.printer, self.stop, work(boot)).await;
         held::release(hold, self.engine, self.printer).await;
         result
     }

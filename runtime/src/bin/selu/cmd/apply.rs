@@ -20,6 +20,7 @@ use crate::cmd::plan::show;
 use crate::exit::{Ending, Exit};
 use crate::held;
 use crate::hints::Hinted;
+use crate::leaks;
 use crate::outcome::{Locking, Mode, Outcome, stale_text};
 use crate::printer::Printer;
 use crate::project::{Loaded, Planned, load, load_lock};
@@ -111,7 +112,10 @@ pub(crate) async fn run(
         timeout,
     )
     .await?;
+    let boot = hold.boot().await;
     let work = async {
+        let Planned { plan, observed, .. } = &planned;
+        leaks::ensure(printer, engine.as_ref(), boot.as_deref(), plan, observed).await?;
         let Some((planned, unpulled)) =
             settle(printer, stop, &source, engine.as_ref(), &secrets, &planned).await?
         else {
@@ -177,9 +181,10 @@ async fn sweep(
 /// A directory, or a plan in a file, which reads no YAML. `None` once findings were reported.
 fn source(cli: &Cli, printer: &Printer, args: &ApplyArgs) -> anyhow::Result<Option<Source>> {
     let Some(path) = &args.plan else {
-        let Some(loaded) = load(cli, printer, &args.directory)? else {
+        let Some(mut loaded) = load(cli, printer, &args.directory)? else {
             return Ok(None);
         };
+        loaded.frozen = args.strict.frozen;
         return Ok(Some(Source::Directory {
             targets: targets::choose(&loaded.project, &args.chosen.targets)?,
             loaded: Box::new(loaded),
