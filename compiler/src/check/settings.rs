@@ -71,6 +71,7 @@ pub(super) fn check(file: &SourceFile, findings: &mut Vec<Diagnostic>) -> Outcom
             data: table_data(table.get_ref(), &lines),
             span: lines.span(0..0),
         },
+        folded: Vec::new(),
     };
     let raw: RawSettings = shape::read(&document, schemas::settings(), Unknown::Settings, findings);
     Check {
