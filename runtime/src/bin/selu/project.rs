@@ -91,6 +91,7 @@ pub(crate) fn load_silently(
         sources,
         project,
         lock,
+        frozen: false,
     }))
 }
 
@@ -290,15 +291,15 @@ impl Loaded {
         fresh: &BTreeSet<InstanceKey>,
         talk: bool,
     ) -> anyhow::Result<Option<Planned>> {
-        let journal = match self.project.settings.idle_stop {
-            true => Some(Journal::load(&self.root)?),
-            false => None,
-        };
         let registries = match self.frozen {
             true => Registries::Unasked,
             false => Registries::Asked(fresh),
         };
         let observed = observe_with(engine, &self.project, pins, registries).await?;
+        let journal = match self.project.settings.idle_stop {
+            true => Some(Journal::load(&self.root)?),
+            false => None,
+        };
         if talk {
             for warning in &observed.engine.warnings {
                 printer.warn(&format!(
