@@ -213,6 +213,7 @@ fn a_value_reaches_the_capability_and_no_output_file_label_core_file_or_setting_
         &["plan", "--format", "json"],
         &["plan", "--out", "plan.json"],
         &["show", "plan.json"],
+        &["diff", "selu.lock", "selu.lock"],
         &["apply", "-y", "--format", "json"],
         &["lock", "--check"],
         &["lock"],
