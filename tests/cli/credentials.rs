@@ -152,7 +152,7 @@ fn each_user_has_his_own_value_and_nobody_anothers() {
     let missing: Vec<String> = missing
         .map(|one| format!("{} {}", one["name"], one["user"]).replace('"', ""))
         .collect();
-    assert_eq!(missing, ["KEY null", "EXTRA anna"]);
+    assert_eq!(missing, ["EXTRA anna", "KEY null"]);
     desk.write(file, &manifest);
     lock(&desk);
     run(&desk, &["grant", "api", "-y"]).exits(0);

@@ -208,11 +208,12 @@ fn a_value_reaches_the_capability_and_no_output_file_label_core_file_or_setting_
     let values = values.to_str().unwrap();
     for arguments in [
         &["check"][..],
-        &["explain", "SELU0001"],
+        &["explain", "SELU0101"],
         &["plan"],
         &["plan", "--format", "json"],
         &["plan", "--out", "plan.json"],
         &["show", "plan.json"],
+        &["diff", "selu.lock", "selu.lock"],
         &["apply", "-y", "--format", "json"],
         &["lock", "--check"],
         &["lock"],
