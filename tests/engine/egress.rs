@@ -2,6 +2,7 @@
 //! first proves, by the same probe from where nothing is closed, that its target answers.
 
 mod clients;
+mod discovery;
 mod events;
 mod floods;
 mod inside;
@@ -15,7 +16,7 @@ use lab::Lab;
 use scene::Scene;
 
 #[test]
-fn no_technique_reaches_what_is_not_listed() {
+fn d10_d11_no_technique_reaches_what_is_not_listed() {
     let Some(lab) = Lab::take() else { return };
     let scene = Scene::new("bypass");
     let mut outcomes: Vec<_> = rows::refused(&scene)

@@ -1,6 +1,8 @@
 //! Every test changes a world that was applied, and reads what there is to do. Each then applies, and applies again:
 //! nothing is left to do.
 
+use std::collections::BTreeSet;
+
 use crate::diff::{self, Action, Subject};
 use crate::model::{Capability, Credential, CredentialScope, Filesystem, NetworkMode, SharingMode};
 use crate::observed::{ContainerState, ObservedContainer};
@@ -404,6 +406,46 @@ fn what_stopped_is_started_and_its_missing_address_is_no_drift() {
             format!("start weather/api\n  drift state: {says} -> running\n")
         );
     }
+}
+
+#[test]
+fn what_only_stopped_may_sleep_and_nothing_else_may_x4() {
+    let exited = |oom_killed| ContainerState::Exited {
+        code: 143,
+        oom_killed,
+    };
+    let asked = BTreeSet::from([key_of("weather/api")]);
+    let nobody = BTreeSet::new();
+    for (state, asked, action) in [
+        (exited(false), &nobody, Action::NoOp),
+        (exited(false), &asked, Action::Start),
+        (exited(true), &nobody, Action::Start),
+        (ContainerState::Paused, &nobody, Action::Start),
+        (ContainerState::Created, &nobody, Action::Start),
+    ] {
+        let mut world = World::new();
+        world.apply();
+        world.container(API).state = state.clone();
+        let changes = world
+            .changes()
+            .asleep(&world.plan(), &world.observed, asked);
+        let of_api = |subject: &Subject| *subject == Subject::Instance(key_of("weather/api"));
+        let found = changes
+            .changes
+            .iter()
+            .find(|change| of_api(&change.subject));
+        assert_eq!(found.unwrap().action, action, "{state:?}");
+    }
+    // One that differs otherwise is changed, stopped or not.
+    let mut world = World::new();
+    world.apply();
+    world.container(API).state = exited(false);
+    world.capability("weather/api").limits.pids = 32;
+    let before = world.changes();
+    let after = before
+        .clone()
+        .asleep(&world.plan(), &world.observed, &nobody);
+    assert_eq!(after, before);
 }
 
 #[test]

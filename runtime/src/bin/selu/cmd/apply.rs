@@ -25,6 +25,7 @@ use crate::outcome::{Locking, Mode, Outcome, stale_text};
 use crate::printer::Printer;
 use crate::project::{Loaded, Planned, load, load_lock};
 use crate::saved;
+use crate::sessions::Desk;
 use crate::source::{Source, refuse_used};
 use crate::targets::{self, Targets, meant};
 
@@ -80,6 +81,8 @@ pub(crate) async fn run(
     if planned.changes.is_empty() && due.is_empty() {
         hold::sweep(engine.as_ref(), &planned.plan.project, &planned.observed).await?;
         let outcome = Outcome::of(Report::unchanged(&planned.changes));
+        warn_of_missing(printer, &planned.plan, targets, &secrets);
+        sweep(printer, stop, &source, engine.as_ref(), &secrets, &planned).await;
         printer.say("Nothing to do: everything runs as planned.");
         return locking.finish(&planned.plan, outcome, &mut journal);
     }
@@ -148,7 +151,31 @@ pub(crate) async fn run(
         Err(error) => Err(error),
     };
     held::release(hold, engine.as_ref(), printer).await;
+    sweep(printer, stop, &source, engine.as_ref(), &secrets, &planned).await;
     result
+}
+
+/// Sessions that nobody has called for long (X4). A plan in a file says nothing of the agents that they are of.
+async fn sweep(
+    printer: &Printer,
+    stop: &Stop,
+    source: &Source,
+    engine: &dyn Engine,
+    secrets: &Secrets,
+    planned: &Planned,
+) {
+    if let Source::Directory { loaded, .. } = source
+        && !stop.requested()
+    {
+        let desk = Desk {
+            printer,
+            stop,
+            loaded,
+            engine,
+            secrets,
+        };
+        desk.sweep(planned).await;
+    }
 }
 
 /// A directory, or a plan in a file, which reads no YAML. `None` once findings were reported.
@@ -224,11 +251,20 @@ fn announce(
     for key in due {
         printer.say(&format!("{key}: will be asked which tools it has"));
     }
+    warn_of_missing(printer, plan, targets, secrets);
+}
+
+/// Credentials without a value, by name and for whom: known before anything starts (product.md 29).
+pub(crate) fn warn_of_missing(
+    printer: &Printer,
+    plan: &Plan,
+    targets: &Targets,
+    secrets: &Secrets,
+) {
     for (key, instance) in &plan.instances {
-        if !meant(targets, key) {
-            continue;
-        }
-        if let Err(missing) = secrets.discovery_config(key, &instance.credentials) {
+        if meant(targets, key)
+            && let Some(missing) = secrets.missing(key, &instance.credentials)
+        {
             printer.warn(&missing.to_string());
         }
     }
