@@ -290,19 +290,15 @@ impl Loaded {
         fresh: &BTreeSet<InstanceKey>,
         talk: bool,
     ) -> anyhow::Result<Option<Planned>> {
-<<<<<<< HEAD
-        let observed = observe_fresh(engine, &self.project, pins, fresh).await?;
-        let journal = match self.project.settings.idle_stop {
-            true => Some(Journal::load(&self.root)?),
-            false => None,
-        };
-=======
         let registries = match self.frozen {
             true => Registries::Unasked,
             false => Registries::Asked(fresh),
         };
         let observed = observe_with(engine, &self.project, pins, registries).await?;
->>>>>>> images-5
+        let journal = match self.project.settings.idle_stop {
+            true => Some(Journal::load(&self.root)?),
+            false => None,
+        };
         if talk {
             for warning in &observed.engine.warnings {
                 printer.warn(&format!(
