@@ -14,6 +14,7 @@ import json
 import os
 import queue
 import shutil
+import signal
 import socket
 import statistics
 import subprocess
@@ -33,6 +34,8 @@ image: {image}
 
 def run(options, program, probe):
     socket_path = engine_socket()
+    # Whoever ends it ends what it has made.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("bench: ended"))
     rows = {}
     with tempfile.TemporaryDirectory(prefix="selu-bench-") as folder, contextlib.ExitStack() as stack:
         build_image(probe, folder)
@@ -47,6 +50,7 @@ def run(options, program, probe):
                 if options.compose:
                     rows |= bench.compose(options.compose, max(3, options.runs // 2))
             bench.close()
+            print(f"{size} instances are measured", file=sys.stderr)
     if options.json:
         print(json.dumps(rows, indent=2))
     else:

@@ -30,7 +30,9 @@ fn project(topic: &str, registry: &Registry, capabilities: &[(&str, &str)]) -> T
 
 /// An image that serves, for what really runs.
 fn push_probe(registry: &Registry, tag: &str) -> String {
-    let program = fs::read(probe_binary()).unwrap();
+    let mut program = fs::read(probe_binary()).unwrap();
+    // Content of its own: what an engine has from another registry it pulls from nobody.
+    program.extend(registry.address.as_bytes());
     registry.push_program(tag, &program, &["serve"])
 }
 

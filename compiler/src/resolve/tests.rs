@@ -12,7 +12,7 @@ use crate::model::{
     Filesystem, LimitOverrides, NetworkMode, Origin, Policy, Prompt, Routing, SharingMode,
     ToolSource,
 };
-use crate::observed::{ImageFacts, ObservedVolume};
+use crate::observed::{ImageFacts, ObservedVolume, RegistryAnswer};
 use crate::plan::{ImageKind, PlannedContainer, PlannedImage, PolicyOrigin, label};
 
 fn resident(world: &World) -> PlannedContainer {
@@ -223,6 +223,42 @@ fn a_moved_tag_is_reported_and_the_lock_followed() {
     assert!(pinned_references(&world.project, world.lock.as_ref()).contains(&pinned));
     world.observed.images.insert(pinned, facts);
     assert!(!self::image(&world).pull);
+}
+
+#[test]
+fn what_cannot_be_pulled_is_found_at_the_plan_and_what_the_engine_has_needs_no_registry() {
+    let has = |platforms: &[&str]| RegistryAnswer::Has {
+        platforms: platforms.iter().map(|&one| one.to_owned()).collect(),
+    };
+    let cases: [(RegistryAnswer, &[&str]); 8] = [
+        (has(&["linux/s390x", "linux/amd64"]), &[]),
+        (has(&["linux/386"]), &[]),
+        (has(&[]), &[]),
+        (has(&["linux/arm64"]), &["platform-missing"]),
+        (has(&["windows/amd64"]), &["platform-missing"]),
+        (RegistryAnswer::Gone { tag_now: None }, &["digest-gone"]),
+        (
+            RegistryAnswer::Gone {
+                tag_now: Some(OTHER_DIGEST.to_owned()),
+            },
+            &["digest-gone"],
+        ),
+        (
+            RegistryAnswer::Silent {
+                why: "it is down".to_owned(),
+            },
+            &["registry-silent"],
+        ),
+    ];
+    for (answer, codes) in cases {
+        let mut world = World::new();
+        world.lock_image(ImageKind::Registry, Some(DIGEST), None);
+        let pinned = format!("ghcr.io/acme/api@{DIGEST}");
+        world.observed.registries.insert(pinned, answer.clone());
+        assert!(world.codes().is_empty(), "the engine has it: {answer:?}");
+        world.observed.images.clear();
+        assert_eq!(world.codes(), codes, "{answer:?}");
+    }
 }
 
 #[test]

@@ -60,10 +60,13 @@ pub(crate) async fn ensure(
         }
         Err(error) => return Err(error.into()),
     }
-    match &remembered {
-        Some((file, line)) => Ok(note(file, line)?),
-        None => Ok(()),
+    if let Some((file, line)) = &remembered
+        && let Err(error) = note(file, line)
+    {
+        // It is probed again the next time, and nothing worse.
+        printer.warn(&format!("{} could not be written: {error}", file.display()));
     }
+    Ok(())
 }
 
 /// Of this build too: a later one may probe for more.
