@@ -195,7 +195,7 @@ pub(crate) fn closed_gateway(project: &str) -> (ContainerSpec, String) {
         memory_swap_bytes: 64 * MIB,
         nano_cpus: 500_000_000,
         pids: 256,
-        nofile: 16_384,
+        nofile: GATEWAY_FILES,
         volumes: BTreeMap::from([(POLICY.to_owned(), names::gateway(project))]),
         sysctls: gateway_sysctls(),
         ..hardened()
@@ -207,8 +207,8 @@ pub(crate) fn closed_gateway(project: &str) -> (ContainerSpec, String) {
 /// send; a gateway of an ordinary project takes a twentieth of it.
 pub const OPEN_GATEWAY_MEMORY: u64 = 256 * MIB;
 
-/// Descriptors of a gateway that carries what leaves: six a connection at worst.
-pub const OPEN_GATEWAY_FILES: u64 = 32_768;
+/// Descriptors of a gateway, six a connection at worst. Engines cannot give more than they have, and some have 20,000.
+pub const GATEWAY_FILES: u64 = 16_384;
 
 /// The settings of a gateway that carries what leaves, on an engine of so many cores. Its first process sets routes and
 /// the packet filter, starts the worker as another user, and has no right beyond that (S7).
@@ -235,7 +235,6 @@ pub(crate) fn open_gateway(
         memory_bytes: OPEN_GATEWAY_MEMORY,
         memory_swap_bytes: OPEN_GATEWAY_MEMORY,
         nano_cpus: cores.clamp(1, 2) * 1_000_000_000,
-        nofile: OPEN_GATEWAY_FILES,
         tmpfs: BTreeMap::from([(CONTROL.to_owned(), CONTROL_OPTIONS.to_owned())]),
         volumes,
         sysctls,

@@ -10,7 +10,7 @@ use super::rules::Reason;
 
 /// Connections of one network, and of all networks.
 const CONNECTIONS: Share = Share(256, ALL_CONNECTIONS);
-const ALL_CONNECTIONS: usize = 4_000;
+const ALL_CONNECTIONS: usize = 2_000;
 /// Of them, those that carry HTTP/1, or talk to the proxy: each holds up to four buffers, two for each side.
 const HTTP: Share = Share(64, 512);
 /// And those that carry HTTP/2, whose streams have buffers of their own.
@@ -151,7 +151,7 @@ impl Bucket {
 
 #[cfg(test)]
 mod tests {
-    use selu_compiler::plan::spec::{OPEN_GATEWAY_FILES, OPEN_GATEWAY_MEMORY};
+    use selu_compiler::plan::spec::{GATEWAY_FILES, OPEN_GATEWAY_MEMORY};
 
     use super::*;
     use crate::egress::worker::http::HEAD_MAX;
@@ -210,7 +210,7 @@ mod tests {
         let networks = 512 * 4;
         let resolver_and_log = 2_048;
         let worst = ALL_CONNECTIONS * 6 + networks + resolver_and_log;
-        assert!(worst < usize::try_from(OPEN_GATEWAY_FILES).unwrap());
+        assert!(worst < usize::try_from(GATEWAY_FILES).unwrap());
     }
 
     #[test]

@@ -309,8 +309,9 @@ async fn d10_the_proxy_is_no_way_to_itself_to_the_host_to_neighbours_or_to_what_
 async fn requests_take_a_part_of_the_networks_connections_only() {
     let lab = Lab::allowlist(&["api.example.com"]);
     let limits = lab.context.limits.clone();
-    let places = || std::iter::from_fn(|| limits.admit_http(Dialect::One).ok());
-    let held: Vec<_> = places().collect();
+    let places =
+        || -> Vec<_> { std::iter::from_fn(|| limits.admit_http(Dialect::One).ok()).collect() };
+    let held = places();
     assert_eq!(held.len(), 64);
     let (client, gateway) = pair().await;
     let mut bench = Bench::new(lab, client, gateway);
@@ -330,7 +331,7 @@ async fn requests_take_a_part_of_the_networks_connections_only() {
         .unwrap();
     let mut server = accept(&listener).await;
     hear(&mut server, END).await;
-    assert_eq!(places().count(), 63, "one is in use");
+    assert_eq!(places().len(), 63, "one is in use");
 }
 
 #[tokio::test]
