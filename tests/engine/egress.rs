@@ -2,6 +2,7 @@
 //! first proves, by the same probe from where nothing is closed, that its target answers.
 
 mod clients;
+mod discovery;
 mod events;
 mod floods;
 mod inside;

@@ -203,6 +203,13 @@ pub(crate) fn closed_gateway(project: &str) -> (ContainerSpec, String) {
     gateway_labelled(project, spec)
 }
 
+/// Memory of a gateway that carries what leaves. Its worker's own limits keep what it holds below, whatever containers
+/// send; a gateway of an ordinary project takes a twentieth of it.
+pub const OPEN_GATEWAY_MEMORY: u64 = 256 * MIB;
+
+/// Descriptors of a gateway that carries what leaves: six a connection at worst.
+pub const OPEN_GATEWAY_FILES: u64 = 32_768;
+
 /// The settings of a gateway that carries what leaves, on an engine of so many cores. Its first process sets routes and
 /// the packet filter, starts the worker as another user, and has no right beyond that (S7).
 pub(crate) fn open_gateway(
@@ -225,7 +232,10 @@ pub(crate) fn open_gateway(
             .map(str::to_owned)
             .to_vec(),
         seccomp: hash::sha256(PARENT_SECCOMP_PROFILE.as_bytes()),
+        memory_bytes: OPEN_GATEWAY_MEMORY,
+        memory_swap_bytes: OPEN_GATEWAY_MEMORY,
         nano_cpus: cores.clamp(1, 2) * 1_000_000_000,
+        nofile: OPEN_GATEWAY_FILES,
         tmpfs: BTreeMap::from([(CONTROL.to_owned(), CONTROL_OPTIONS.to_owned())]),
         volumes,
         sysctls,

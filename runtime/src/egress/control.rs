@@ -38,6 +38,8 @@ pub(crate) const GATEWAY_NAME: &str = "gateway.selu.internal";
 pub(crate) enum Order {
     /// Go by this from now on, and say so once it is so. What is no longer in it is cut before the report.
     Apply(Box<Apply>),
+    /// Say that you are alive.
+    Ping,
 }
 
 /// A policy with the devices that the kernel has for it.
@@ -78,6 +80,8 @@ pub(crate) enum Report {
     },
     /// It goes by nothing: whatever it carried is cut. Why, for people.
     Failed(String),
+    /// It is alive.
+    Alive,
 }
 
 /// The role `policy` → parent.
@@ -161,9 +165,14 @@ mod tests {
         );
         let failed = serde_json::to_string(&Report::Failed("no way".to_owned())).unwrap();
         assert_eq!(failed, r#"{"failed":"no way"}"#);
+        let alive = serde_json::to_string(&Report::Alive).unwrap();
+        assert_eq!(alive, r#""alive""#);
+        assert_eq!(serde_json::to_string(&Order::Ping).unwrap(), r#""ping""#);
 
         let order = r#"{"apply":{"hash":"sha256:00","policy":{"project":"p","generation":3,"networks":{},"refused":[],"ranges":[]},"networks":{"selu_p_a_b_1":{"device":"eth1","index":7}},"outside":{"device":"eth0","index":2}}}"#;
-        let Order::Apply(apply) = serde_json::from_str(order).unwrap();
+        let Ok(Order::Apply(apply)) = serde_json::from_str(order) else {
+            panic!("{order}");
+        };
         assert_eq!(apply.networks["selu_p_a_b_1"].index, 7);
         assert_eq!(serde_json::to_string(&Order::Apply(apply)).unwrap(), order);
     }

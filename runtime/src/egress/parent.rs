@@ -99,7 +99,10 @@ pub(super) async fn run(store: Store) -> Result<(), ParentError> {
                 sleep(SETTLE).await;
                 parent.look().await?;
             }
-            _ = tick.tick() => parent.look().await?,
+            _ = tick.tick() => {
+                parent.look().await?;
+                parent.check().await?;
+            }
         }
     }
 }
@@ -248,6 +251,20 @@ impl Parent {
             problem: None,
         };
         Ok((standing, scan))
+    }
+
+    /// A worker that hangs carries nothing and would be noticed by nobody: it is replaced.
+    async fn check(&mut self) -> Result<(), ParentError> {
+        let Some(worker) = &mut self.worker else {
+            return Ok(());
+        };
+        match worker.check().await {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                self.lost_worker(&chain(&error));
+                self.end_worker().await
+            }
+        }
     }
 
     /// A worker that says something unasked has lost the thread: it ends.

@@ -8,6 +8,8 @@ mod carry;
 mod context;
 mod dial;
 mod dns;
+#[cfg(test)]
+mod fuzz;
 mod http;
 mod jail;
 mod limits;
@@ -103,16 +105,22 @@ async fn obey(
         if line.is_empty() {
             return Ok(());
         }
-        let Order::Apply(apply) = serde_json::from_slice(&line).map_err(WorkerError::Order)?;
-        let report = match networks.apply(&apply).await {
-            Ok(()) => Report::Applied {
-                generation: apply.policy.generation,
-                hash: apply.hash,
+        let report = match serde_json::from_slice(&line).map_err(WorkerError::Order)? {
+            Order::Apply(apply) => match networks.apply(&apply).await {
+                Ok(()) => Report::Applied {
+                    generation: apply.policy.generation,
+                    hash: apply.hash,
+                },
+                Err(error) => {
+                    networks.stop_all().await;
+                    Report::Failed(chain(&error))
+                }
             },
-            Err(error) => {
-                networks.stop_all().await;
-                Report::Failed(chain(&error))
-            }
+            Order::Ping => match tokio::spawn(async {}).await {
+                // A thread that carries has come to it.
+                Ok(()) => Report::Alive,
+                Err(error) => Report::Failed(error.to_string()),
+            },
         };
         let mut line = serde_json::to_vec(&report).map_err(WorkerError::Order)?;
         line.push(b'\n');

@@ -98,7 +98,7 @@ impl Scene {
     }
 
     /// A project without anything in it yet, which asks the lab's name server.
-    fn project(topic: &str) -> TestProject {
+    pub(crate) fn project(topic: &str) -> TestProject {
         let project = TestProject::new(topic);
         let settings = project.read("selu.toml");
         let resolvers = format!("{settings}\n[engine]\nresolvers = [\"{}\"]\n", lab::DNS);

@@ -27,7 +27,7 @@ use selu_proto::v1::{
 };
 use tonic::{Request, Response, Status, Streaming};
 
-const ROLES: &str = "roles: serve | serve-older | serve-loopback | serve-after SECONDS | lists KIND | never-ready | silent | \
+const ROLES: &str = "roles: serve | serve-older | serve-loopback | serve-after SECONDS | lists KIND | lists-of HOST | never-ready | silent | \
                      exit CODE LINE | flood BYTES | banner TEXT | \
                      listen-tcp ADDRESS… | listen-udp ADDRESS… | call TOOL ARGUMENTS";
 
@@ -44,6 +44,14 @@ fn main() -> ExitCode {
         }
         ["lists", kind] => {
             let list = Some((*kind).to_owned());
+            let probe = Probe {
+                list,
+                ..Probe::new(true)
+            };
+            serve(Ipv4Addr::UNSPECIFIED, probe)
+        }
+        ["lists-of", host] => {
+            let list = Some(format!("of {host}"));
             let probe = Probe {
                 list,
                 ..Probe::new(true)

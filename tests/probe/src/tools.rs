@@ -99,7 +99,8 @@ fn list(config: &Value) -> Value {
     Value::from(tools)
 }
 
-/// A list of tools that is wrong in one chosen way; never of an item that could be used.
+/// A list of tools that is wrong in one chosen way, never of an item that could be used; or `of HOST`, of one tool that
+/// says what that server said.
 pub(crate) fn wrong_list(kind: &str) -> Vec<u8> {
     let item = |name: &str, description: &str, schema: Value| json!({"name": name, "description": description, "input_schema": schema, "recommended_policy": "allow"});
     let plain = || json!({"type": "object"});
@@ -125,7 +126,19 @@ pub(crate) fn wrong_list(kind: &str) -> Vec<u8> {
             }
             json!([item("a", "A.", schema)])
         }
+        kind if kind.starts_with("of ") => match fetched(&kind[3..]) {
+            Ok(said) => json!([item("fetched", &said, plain())]),
+            Err(why) => json!({"error": why}),
+        },
         "dies" => std::process::exit(9),
+        // So much that nobody who reads no log may be stopped by it (J12).
+        "noisy" => {
+            let line = "probe: listing, and saying so at length ".repeat(25);
+            for _ in 0..10_000 {
+                eprintln!("{line}");
+            }
+            json!([item("a", "A.", plain())])
+        }
         "never" => loop {
             std::thread::sleep(Duration::from_secs(3600));
         },
@@ -133,6 +146,17 @@ pub(crate) fn wrong_list(kind: &str) -> Vec<u8> {
         _ => return b"[{\"name\": \"a\"".to_vec(),
     };
     list.to_string().into_bytes()
+}
+
+/// The last line of a web server's answer.
+fn fetched(host: &str) -> Result<String, String> {
+    let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    let answer = talk::talk(&json!({"to": host, "port": 80, "steps": [{"send": request}]}))?;
+    let received = answer["received"].as_str().unwrap_or_default();
+    match received.lines().last() {
+        Some(line) if received.contains(" 200 ") => Ok(line.to_owned()),
+        _ => Err(answer.to_string()),
+    }
 }
 
 fn text<'a>(arguments: &'a Value, name: &str) -> Result<&'a str, String> {

@@ -432,9 +432,9 @@ pub(crate) enum CredentialsAction {
         #[arg(value_name = "FILE")]
         file: Utf8PathBuf,
     },
-    /// Whether every required credential has a value, from wherever
+    /// Whether every required credential has a value, from wherever, for each user of whom any value is stored
     Check {
-        /// Also of this user
+        /// For this user only
         #[arg(long, value_name = "USER")]
         user: Option<String>,
     },

@@ -18,6 +18,11 @@ use super::super::control::{Apply, Order, Report};
 /// How long a worker may take to go by a policy.
 const ORDER_LIMIT: Duration = Duration::from_secs(30);
 
+/// One that has said nothing for so long is asked whether it is alive, and how long that answer may take: longer than any
+/// load holds it up.
+const CHECKED: Duration = Duration::from_secs(10);
+const PING_LIMIT: Duration = Duration::from_secs(20);
+
 /// How long it may take to end once its orders have ended.
 const END_LIMIT: Duration = Duration::from_secs(2);
 
@@ -34,8 +39,8 @@ pub(super) enum WorkerError {
     #[error("the worker does not take orders")]
     Order(#[source] io::Error),
     /// It did not answer.
-    #[error("the worker did not say within {} s that it goes by the policy", ORDER_LIMIT.as_secs())]
-    Silent,
+    #[error("the worker did not answer within {0} s")]
+    Silent(u64),
     /// It ended, or talks nonsense.
     #[error("the worker broke off before it went by the policy")]
     BrokeOff,
@@ -56,6 +61,8 @@ pub(super) enum WorkerError {
 pub(super) struct Worker {
     pid: Pid,
     started: Instant,
+    /// When it last answered, or should have.
+    heard: Instant,
     orders: pipe::Sender,
     /// Lines of its output; closed once that is.
     reports: mpsc::Receiver<String>,
@@ -89,6 +96,7 @@ impl Worker {
         Ok(Self {
             pid,
             started: Instant::now(),
+            heard: Instant::now(),
             orders,
             reports,
         })
@@ -97,9 +105,36 @@ impl Worker {
     /// Has it go by a policy.
     pub(super) async fn order(&mut self, apply: Apply) -> Result<(), WorkerError> {
         let ordered = apply.hash.clone();
+        match self
+            .talk(Order::Apply(Box::new(apply)), ORDER_LIMIT)
+            .await?
+        {
+            Report::Applied { hash, .. } if hash == ordered => Ok(()),
+            Report::Applied { hash, .. } => Err(WorkerError::Other {
+                answered: hash,
+                ordered,
+            }),
+            Report::Failed(message) => Err(WorkerError::Failed(message)),
+            Report::Alive => Err(WorkerError::BrokeOff),
+        }
+    }
+
+    /// Makes sure that it still does anything, if that is due.
+    pub(super) async fn check(&mut self) -> Result<(), WorkerError> {
+        if self.heard.elapsed() < CHECKED {
+            return Ok(());
+        }
+        match self.talk(Order::Ping, PING_LIMIT).await? {
+            Report::Alive => Ok(()),
+            Report::Failed(message) => Err(WorkerError::Failed(message)),
+            Report::Applied { .. } => Err(WorkerError::BrokeOff),
+        }
+    }
+
+    async fn talk(&mut self, order: Order, limit: Duration) -> Result<Report, WorkerError> {
         let talk = async {
-            let mut line = serde_json::to_vec(&Order::Apply(Box::new(apply)))
-                .map_err(|error| WorkerError::Order(error.into()))?;
+            let mut line =
+                serde_json::to_vec(&order).map_err(|error| WorkerError::Order(error.into()))?;
             line.push(b'\n');
             self.orders
                 .write_all(&line)
@@ -108,15 +143,9 @@ impl Worker {
             let line = self.reports.recv().await.ok_or(WorkerError::BrokeOff)?;
             serde_json::from_str(&line).map_err(|_| WorkerError::BrokeOff)
         };
-        let report = timeout(ORDER_LIMIT, talk).await;
-        match report.unwrap_or(Err(WorkerError::Silent))? {
-            Report::Applied { hash, .. } if hash == ordered => Ok(()),
-            Report::Applied { hash, .. } => Err(WorkerError::Other {
-                answered: hash,
-                ordered,
-            }),
-            Report::Failed(message) => Err(WorkerError::Failed(message)),
-        }
+        let report = timeout(limit, talk).await;
+        self.heard = Instant::now();
+        report.unwrap_or(Err(WorkerError::Silent(limit.as_secs())))
     }
 
     /// What it says without having been asked; `None` once it has closed its output.

@@ -14,7 +14,7 @@ use super::limits::IDLE_LIMIT;
 use super::live::Ticket;
 use super::metered::Metered;
 use super::rules::{Host, Reason, Target};
-use super::sniff::{Opening, Stop, read_on, sniff};
+use super::sniff::{Opening, Room, Stop, read_on, sniff};
 use super::splice::{self, Activity};
 use crate::egress::record::Via;
 
@@ -114,9 +114,10 @@ async fn converse(
     mut read: BytesMut,
     activity: &Arc<Activity>,
 ) -> Result<(), Stop> {
+    let mut room = Room::new(ticket.limits(), &read)?;
     let first = tokio::select! {
         biased;
-        opening = sniff(client, &mut read) => Some(opening?),
+        opening = sniff(client, &mut read, &mut room) => Some(opening?),
         _ = upstream.readable() => None,
     };
     let dialect = match first {
@@ -125,7 +126,7 @@ async fn converse(
         _ => None,
     };
     if let Some(dialect) = dialect {
-        let _place = ticket.limits().admit_http()?;
+        let _place = ticket.limits().admit_http(dialect)?;
         let client = Metered::unmetered(Arc::clone(client), read.freeze());
         let upstream = Metered::new(Arc::clone(upstream), ticket.meter(activity));
         // A refusal is told to the client in words, so that its connection is not broken off but ended.
@@ -139,17 +140,17 @@ async fn converse(
     let sending = async {
         let opening = match first {
             Some(opening) => opening,
-            None => sniff(client, &mut read).await?,
+            None => sniff(client, &mut read, &mut room).await?,
         };
         let mut unclear = opening == Opening::Pending;
         check(ticket.target(), opening)?;
         splice::write(upstream, &read, &ticket.sent).await?;
         while unclear {
             let passed = read.len();
-            unclear = read_on(client, &mut read).await?;
+            unclear = read_on(client, &mut read, &mut room).await?;
             splice::write(upstream, &read[passed..], &ticket.sent).await?;
         }
-        drop(read);
+        drop((read, room));
         splice::carry(client, upstream, &ticket.sent, activity).await?;
         Ok(())
     };

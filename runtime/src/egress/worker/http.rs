@@ -25,7 +25,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 
-use super::limits::HEAD_LIMIT;
+use super::limits::{BUFFER, HEAD_LIMIT, STREAMS};
 use super::reach;
 use super::rules::{Host, Reason, Target};
 pub(crate) use head::{names, one_host, read_authority, repeated, target_of};
@@ -36,13 +36,10 @@ pub(crate) use upstream::Upstream;
 pub(crate) const HEAD_MAX: usize = 32 * 1024;
 
 /// What is held of a body that one side sends faster than the other takes it.
-const BODY_BUFFER: usize = 32 * 1024;
-
-/// Streams that one HTTP/2 connection may have open.
-const STREAMS: u32 = 16;
+const BODY_BUFFER: usize = BUFFER;
 
 /// How long a client may take to read that its request was refused.
-const FAREWELL: Duration = Duration::from_secs(2);
+pub(crate) const FAREWELL: Duration = Duration::from_secs(2);
 
 /// A body that is passed on, or our own words.
 pub(crate) type Body = Either<Incoming, Full<Bytes>>;
@@ -239,7 +236,7 @@ fn server_two(tasks: &Tasks) -> hyper::server::conn::http2::Builder<Tasks> {
     let mut builder = hyper::server::conn::http2::Builder::new(tasks.clone());
     builder
         .timer(TokioTimer::new())
-        .max_concurrent_streams(STREAMS)
+        .max_concurrent_streams(STREAMS as u32)
         .max_header_list_size(HEAD_MAX as u32)
         .initial_stream_window_size(BODY_BUFFER as u32)
         .initial_connection_window_size(2 * BODY_BUFFER as u32)

@@ -7,13 +7,12 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 use selu_compiler::plan::GatewayRule;
-use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
 use super::addresses::{self, Addresses, AddressesError};
 use super::context::Parts;
 use super::dial::{Dialer, Internet, Outside};
-use super::limits::{ALL_CONNECTIONS, Limits};
+use super::limits::{Everyone, Limits};
 use super::listen::Sockets;
 use super::reach::Reach;
 use super::rules::Rules;
@@ -26,7 +25,7 @@ pub(super) struct Networks {
     folder: PathBuf,
     resolv_conf: PathBuf,
     recorder: Recorder,
-    all: Arc<Semaphore>,
+    all: Everyone,
     outside: Option<(Device, Arc<dyn Outside>)>,
     served: HashMap<String, Served>,
 }
@@ -74,7 +73,7 @@ impl Networks {
             folder: folder.into(),
             resolv_conf: resolv_conf.into(),
             recorder,
-            all: Arc::new(Semaphore::new(ALL_CONNECTIONS)),
+            all: Everyone::new(),
             outside: None,
             served: HashMap::new(),
         }
@@ -197,7 +196,7 @@ impl Networks {
             device: Some(device.device.clone()),
             gateway: planned.gateway,
             recorder: self.recorder.clone(),
-            limits: Limits::new(Arc::clone(&self.all)),
+            limits: Limits::new(&self.all),
             addresses,
             going_by,
         });

@@ -14,20 +14,33 @@ use hyper::service::service_fn;
 use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode, Version};
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::timeout;
 
 use super::NetworkContext;
 use super::carry::Passage;
-use super::http::{self, Body, Broken, Tasks, Upstream};
+use super::http::{self, Body, Broken, Dialect, FAREWELL, Tasks, Upstream};
 use super::limits::{HEAD_LIMIT, IDLE_LIMIT};
 use super::metered::Metered;
 use super::rules::{Reason, Target};
 use super::splice::Activity;
 use crate::egress::record::{Event, Phase, Via};
 
+/// What a client is told for which there is no place.
+const BUSY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\nx-selu-refused: \
+    too-many-connections\r\n\r\n";
+
 /// One client's requests, and the tunnel that may come of them.
 pub(super) async fn converse(context: Arc<NetworkContext>, client: TcpStream) {
+    // Not even a request is read without a place: its buffers are what the place stands for.
+    let place = match context.limits.admit_http(Dialect::One) {
+        Ok(place) => place,
+        Err(reason) => {
+            record(&context, None, &reason);
+            return turn_away(client).await;
+        }
+    };
     let tasks = Tasks::default();
     let _end = tasks.end_with();
     let proxy = Arc::new(Proxy {
@@ -35,7 +48,6 @@ pub(super) async fn converse(context: Arc<NetworkContext>, client: TcpStream) {
         tasks,
         upstream: tokio::sync::Mutex::default(),
         tunnel: Mutex::default(),
-        place: Mutex::default(),
     });
     let service = service_fn({
         let proxy = Arc::clone(&proxy);
@@ -52,6 +64,7 @@ pub(super) async fn converse(context: Arc<NetworkContext>, client: TcpStream) {
     if let Err(reason @ Reason::NotHttp(_)) = http::outcome(served) {
         record(&proxy.context, None, &reason);
     }
+    let kept = proxy.upstream.lock().await.take();
     let tunnel = proxy.lock_tunnel().take();
     if let Some((passage, upgrade)) = tunnel {
         let upgraded = tokio::select! {
@@ -63,13 +76,24 @@ pub(super) async fn converse(context: Arc<NetworkContext>, client: TcpStream) {
         if let Ok(upgraded) = upgraded
             && let Ok(parts) = upgraded.downcast::<TokioIo<TcpStream>>()
         {
+            // What passes now is no request any more.
+            drop((kept, place));
             passage.carry(parts.io.into_inner(), parts.read_buf).await;
         }
-    }
-    let kept = proxy.upstream.lock().await.take();
-    if kept.is_some_and(|(_, upstream)| upstream.has_tunnel()) {
+    } else if kept.is_some_and(|(_, upstream)| upstream.has_tunnel()) {
         proxy.tasks.ended().await;
     }
+}
+
+/// Says why, and reads on until the client has read it: what is closed with something unread is reset at once.
+async fn turn_away(mut client: TcpStream) {
+    let farewell = async {
+        if client.write_all(BUSY).await.is_ok() && client.shutdown().await.is_ok() {
+            while client.read(&mut [0; 1024]).await.is_ok_and(|read| read > 0) {}
+        }
+    };
+    // Who does not read it is gone as well.
+    let _ = timeout(FAREWELL, farewell).await;
 }
 
 struct Proxy {
@@ -78,8 +102,6 @@ struct Proxy {
     /// Where the last plain request went.
     upstream: tokio::sync::Mutex<Option<(Target, Arc<Upstream>)>>,
     tunnel: Mutex<Option<(Passage, OnUpgrade)>>,
-    /// Among the connections that carry plain HTTP, once it does.
-    place: Mutex<Option<OwnedSemaphorePermit>>,
 }
 
 impl Proxy {
@@ -174,7 +196,6 @@ impl Proxy {
             return Ok(Arc::clone(upstream));
         }
         *kept = None;
-        self.take_place(target)?;
         let Passage { ticket, upstream } = self.open(target).await?;
         let activity = Arc::new(Activity::new());
         let stream = Metered::new(Arc::new(upstream), ticket.meter(&activity));
@@ -193,18 +214,6 @@ impl Proxy {
         })?);
         *kept = Some((target.clone(), Arc::clone(&upstream)));
         Ok(upstream)
-    }
-
-    fn take_place(&self, target: &Target) -> Result<(), Refused> {
-        let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
-        if place.is_none() {
-            let admitted = self.context.limits.admit_http();
-            *place = Some(admitted.map_err(|reason| {
-                record(&self.context, Some(target), &reason);
-                Refused(status(&reason), Some(target.clone()), reason)
-            })?);
-        }
-        Ok(())
     }
 
     /// Checks and dials; a refusal is recorded there.

@@ -11,7 +11,7 @@ use rustls::server::Acceptor;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 
-use super::limits::{BUFFER, OPENING_LIMIT};
+use super::limits::{BUFFER, Limits, OPENING, OPENING_LIMIT, Place};
 use super::rules::Reason;
 
 /// Longest first line of HTTP; servers take 8 KiB as a rule.
@@ -64,8 +64,42 @@ impl Family {
 }
 
 /// Reads into `read` until it is clear what this is. It may be dropped and begun again with the same buffer.
-pub(super) async fn sniff(client: &TcpStream, read: &mut BytesMut) -> Result<Opening, Stop> {
-    sniff_within(PATIENCE, OPENING_LIMIT, client, read).await
+pub(super) async fn sniff(
+    client: &TcpStream,
+    read: &mut BytesMut,
+    room: &mut Room<'_>,
+) -> Result<Opening, Stop> {
+    sniff_within(PATIENCE, OPENING_LIMIT, client, read, room).await
+}
+
+/// The memory for what is read: a little for everybody, more only for as many as there are places.
+pub(super) struct Room<'a> {
+    limits: &'a Limits,
+    place: Option<Place>,
+}
+
+impl<'a> Room<'a> {
+    /// With what was read already.
+    pub(super) fn new(limits: &'a Limits, read: &BytesMut) -> Result<Self, Reason> {
+        let place = match read.len() > OPENING {
+            true => Some(limits.admit_opening()?),
+            false => None,
+        };
+        Ok(Self { limits, place })
+    }
+
+    /// Makes room for at least one byte more.
+    fn make(&mut self, read: &mut BytesMut) -> Result<(), Reason> {
+        if read.len() < OPENING {
+            read.reserve(OPENING - read.len());
+        } else {
+            if self.place.is_none() {
+                self.place = Some(self.limits.admit_opening()?);
+            }
+            read.reserve((BUFFER + OPENING).saturating_sub(read.len()).max(1));
+        }
+        Ok(())
+    }
 }
 
 async fn sniff_within(
@@ -73,8 +107,9 @@ async fn sniff_within(
     limit: Duration,
     client: &TcpStream,
     read: &mut BytesMut,
+    room: &mut Room<'_>,
 ) -> Result<Opening, Stop> {
-    if read.is_empty() && !fill(client, read).await? {
+    if read.is_empty() && !fill(client, read, room).await? {
         return Ok(Opening::Raw);
     }
     let began = Instant::now();
@@ -90,10 +125,10 @@ async fn sniff_within(
         // A whole version cannot be taken back by what follows.
         let waits = family == Family::Http && !has_version(read);
         let until = began + if waits { patience } else { limit };
-        match timeout_at(until, fill(client, read)).await {
+        match timeout_at(until, fill(client, read, room)).await {
             Ok(Ok(true)) => {}
             Ok(Ok(false)) => return Err(family.unclear("it ends in its begin").into()),
-            Ok(Err(error)) => return Err(error.into()),
+            Ok(Err(stop)) => return Err(stop),
             Err(_) if waits => return Ok(Opening::Pending),
             Err(_) => return Err(Reason::TooSlow.into()),
         }
@@ -102,8 +137,12 @@ async fn sniff_within(
 
 /// Reads on after [`Opening::Pending`], when what is there was passed on. `true` while it may still become HTTP, `false`
 /// once it cannot, or at the end. What makes it a request is refused, so that it never reaches the server.
-pub(super) async fn read_on(client: &TcpStream, read: &mut BytesMut) -> Result<bool, Stop> {
-    if !fill(client, read).await? {
+pub(super) async fn read_on(
+    client: &TcpStream,
+    read: &mut BytesMut,
+    room: &mut Room<'_>,
+) -> Result<bool, Stop> {
+    if !fill(client, read, room).await? {
         return Ok(false);
     }
     match guess(read, &mut 0)? {
@@ -136,14 +175,14 @@ impl From<Reason> for Stop {
 }
 
 /// Reads what is there, and waits until something is. `false` at the end.
-async fn fill(client: &TcpStream, read: &mut BytesMut) -> io::Result<bool> {
+async fn fill(client: &TcpStream, read: &mut BytesMut, room: &mut Room<'_>) -> Result<bool, Stop> {
     loop {
         client.readable().await?;
-        read.reserve(2048);
+        room.make(read)?;
         match client.try_read_buf(read) {
             Ok(count) => return Ok(count > 0),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.into()),
         }
     }
 }
@@ -228,8 +267,11 @@ fn request_line(bytes: &[u8]) -> Guess {
         .unwrap_or(line.len());
     let looks_right = match line.get(word) {
         Some(after) if is_blank(*after) => {
+            // Some servers take any byte in the middle of the line. What begins with a short number and a length of that
+            // kind, as LDAP does, is no method that anybody serves.
             let foreign = |b: &u8| b.is_ascii_control() && !is_blank(*b);
-            word > 0 && !line.iter().any(foreign)
+            let letters = |b: &u8| b.is_ascii_alphabetic() || matches!(b, b'-' | b'_');
+            word > 0 && (line[..word].iter().all(letters) || !line.iter().any(foreign))
         }
         Some(_) => false,
         // A word without an end, or nothing yet.

@@ -63,6 +63,19 @@ async fn an_order_is_answered_once_it_is_gone_by() {
 }
 
 #[tokio::test]
+async fn a_worker_says_that_it_is_alive() {
+    let order = serde_json::to_string(&Order::Ping).unwrap() + "\n";
+    let apply = line(apply(&["api.example.com:443"]));
+    let (answers, ended) = answers(&(order + &apply)).await;
+    let first = answers.lines().next().unwrap();
+    assert_eq!(
+        serde_json::from_str::<Report>(first).unwrap(),
+        Report::Alive
+    );
+    assert!(ended.is_ok());
+}
+
+#[tokio::test]
 async fn what_is_no_order_ends_the_worker_and_is_not_acknowledged() {
     for nonsense in ["{}\n", "{\"apply\":\n", "nonsense\n", "\n"] {
         let (answers, ended) = answers(nonsense).await;

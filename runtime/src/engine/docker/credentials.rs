@@ -14,11 +14,8 @@ use serde::Deserialize;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
-use super::call::{refused, timeout};
-use crate::engine::{EngineError, EngineResult};
-
-/// How long a helper may take.
-const HELPER: Duration = Duration::from_secs(30);
+use super::call::refused;
+use crate::engine::EngineResult;
 
 /// Docker Hub's key in Docker's configuration.
 const HUB_KEY: &str = "https://index.docker.io/v1/";
@@ -40,57 +37,34 @@ struct Auth {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Answer {
+struct Helped {
     username: String,
     secret: String,
 }
 
-/// What a registry is asked with.
-pub(super) struct Found {
-    /// Without any where this is `None`.
+/// As whom a registry is asked.
+#[derive(Clone)]
+pub(super) struct Login {
+    /// `None` to ask as nobody in particular.
     pub(super) credentials: Option<DockerCredentials>,
-    /// Whose they are, or why there are none.
-    source: String,
-    /// What is wrong with the configuration, where the registry may answer all the same (B13).
-    pub(super) warning: Option<String>,
+    /// Where they are from, or why there are none; never what they are.
+    pub(super) source: String,
 }
 
-impl Found {
-    fn none(why: impl Into<String>) -> Self {
+impl Login {
+    fn none(why: String) -> Self {
         Self {
             credentials: None,
-            source: format!("without credentials, {}", why.into()),
-            warning: None,
+            source: format!("no credentials ({why})"),
         }
     }
 
-    fn some(credentials: DockerCredentials, owner: &str) -> Self {
+    fn of(credentials: DockerCredentials, source: &str) -> Self {
         Self {
             credentials: Some(credentials),
-            source: format!("with the credentials of {owner}"),
-            warning: None,
+            source: format!("the credentials of {source}"),
         }
     }
-
-    /// A refusal, with what the registry was asked with.
-    pub(super) fn explain(&self, mut error: EngineError) -> EngineError {
-        if let EngineError::Refused { message, .. } | EngineError::RateLimited { message, .. } =
-            &mut error
-        {
-            message.push_str(" (asked ");
-            message.push_str(&self.source);
-            message.push(')');
-        }
-        error
-    }
-}
-
-/// What a credential helper said.
-enum Helped {
-    Has(Box<DockerCredentials>),
-    /// It knows the registry not.
-    HasNone,
-    Missing,
 }
 
 /// What Docker's configuration in `folder` has for a registry.
@@ -98,17 +72,16 @@ pub(super) async fn of_registry(
     call: &str,
     folder: Option<&Path>,
     registry: &str,
-) -> EngineResult<Found> {
+    limit: Duration,
+) -> EngineResult<Login> {
     let Some(folder) = folder else {
-        return Ok(Found::none(
-            "there is no home directory for Docker's configuration",
-        ));
+        return Ok(Login::none("no home and no DOCKER_CONFIG".to_owned()));
     };
     let file = folder.join("config.json");
     let text = match fs::read_to_string(&file) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Ok(Found::none(format!("there is no {}", file.display())));
+            return Ok(Login::none(format!("{} does not exist", file.display())));
         }
         Err(error) => return Err(refused(call, format!("{}: {error}", file.display()))),
     };
@@ -128,54 +101,35 @@ pub(super) async fn of_registry(
         .iter()
         .find_map(|key| config.cred_helpers.get(key))
         .or(config.creds_store.as_ref());
-    let mut why = format!("{} has none for {registry}", file.display());
-    let mut warning = None;
+    let mut without = format!("{} has none for {registry}", file.display());
     if let Some(helper) = helper {
         let asked = if registry == "docker.io" {
             HUB_KEY
         } else {
             registry
         };
-        let program = format!("docker-credential-{helper}");
-        if !helper
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
-        {
-            return Err(refused(
-                call,
-                format!("{helper:?} is no name of a credential helper"),
-            ));
-        }
-        match ask(call, &program, asked).await? {
-            Helped::Has(found) => return Ok(Found::some(*found, &program)),
-            Helped::HasNone => why = format!("{program} has none for {registry}"),
-            Helped::Missing => {
-                why = format!(
-                    "{program}, which {} names, is not installed",
-                    file.display()
-                );
-                warning = Some(format!("{registry} is asked without credentials: {why}"));
-            }
+        match ask(call, helper, asked, limit).await? {
+            Helper::Has(found) => return Ok(Login::of(*found, &program(helper))),
+            Helper::HasNone => without = format!("{} has none for {registry}", program(helper)),
+            Helper::Missing => without = format!("{} is not installed", program(helper)),
         }
     }
-    let entry = config
+    let found = config
         .auths
         .iter()
         .find(|(key, _)| keys.iter().any(|wanted| host_of(key) == host_of(wanted)));
-    if let Some((key, auth)) = entry {
-        let stored = stored(auth, registry).map_err(|()| {
-            refused(
-                call,
-                format!("{}: the entry {key} is unreadable", file.display()),
-            )
-        })?;
-        if let Some(stored) = stored {
-            return Ok(Found::some(stored, &file.display().to_string()));
-        }
-    }
-    Ok(Found {
-        warning,
-        ..Found::none(why)
+    let Some((key, auth)) = found else {
+        return Ok(Login::none(without));
+    };
+    let stored = stored(auth, registry).map_err(|()| {
+        refused(
+            call,
+            format!("{}: the entry {key} is unreadable", file.display()),
+        )
+    })?;
+    Ok(match stored {
+        Some(credentials) => Login::of(credentials, &file.display().to_string()),
+        None => Login::none(without),
     })
 }
 
@@ -219,9 +173,31 @@ fn stored(auth: &Auth, registry: &str) -> Result<Option<DockerCredentials>, ()> 
     }))
 }
 
-async fn ask(call: &str, program: &str, registry: &str) -> EngineResult<Helped> {
+/// What a helper has.
+enum Helper {
+    Has(Box<DockerCredentials>),
+    HasNone,
+    /// It is configured and not installed, as when a configuration is taken to another machine (B13).
+    Missing,
+}
+
+fn program(helper: &str) -> String {
+    format!("docker-credential-{helper}")
+}
+
+async fn ask(call: &str, helper: &str, registry: &str, limit: Duration) -> EngineResult<Helper> {
+    let program = program(helper);
+    if !helper
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+    {
+        return Err(refused(
+            call,
+            format!("{helper:?} is no name of a credential helper"),
+        ));
+    }
     let failed = |error: io::Error| refused(call, format!("credential helper {program}: {error}"));
-    let spawned = Command::new(program)
+    let spawned = Command::new(&program)
         .arg("get")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -230,42 +206,49 @@ async fn ask(call: &str, program: &str, registry: &str) -> EngineResult<Helped> 
         .spawn();
     let mut child = match spawned {
         Ok(child) => child,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Helped::Missing),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Helper::Missing),
         Err(error) => return Err(failed(error)),
     };
     if let Some(mut input) = child.stdin.take() {
         match input.write_all(registry.as_bytes()).await {
-            // It ended without having read: what it said counts.
+            Ok(()) => {}
+            // It answers without having read the question; the answer counts.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
-            written => written.map_err(failed)?,
+            Err(error) => return Err(failed(error)),
         }
     }
-    let output = tokio::time::timeout(HELPER, child.wait_with_output())
+    let output = tokio::time::timeout(limit, child.wait_with_output())
         .await
-        .map_err(|_| timeout(&format!("{call}: {program}"), HELPER))?
+        .map_err(|_| {
+            let message = format!(
+                "credential helper {program} did not answer within {} s",
+                limit.as_secs()
+            );
+            refused(call, message)
+        })?
         .map_err(failed)?;
     let text = String::from_utf8_lossy(&output.stdout);
     if !output.status.success() {
         // Helpers say so on standard output.
         if text.contains("credentials not found") {
-            return Ok(Helped::HasNone);
+            return Ok(Helper::HasNone);
         }
         return Err(refused(
             call,
             format!("credential helper {program} failed with {}", output.status),
         ));
     }
-    let answer: Answer = serde_json::from_str(&text).map_err(|_| {
+    let helped: Helped = serde_json::from_str(&text).map_err(|_| {
         refused(
             call,
             format!("credential helper {program}: its answer makes no sense"),
         )
     })?;
-    let token = answer.username == "<token>";
-    Ok(Helped::Has(Box::new(DockerCredentials {
-        username: (!token).then_some(answer.username),
-        password: (!token).then(|| answer.secret.clone()),
-        identitytoken: token.then_some(answer.secret),
+    let token = helped.username == "<token>";
+    Ok(Helper::Has(Box::new(DockerCredentials {
+        username: (!token).then_some(helped.username),
+        password: (!token).then(|| helped.secret.clone()),
+        identitytoken: token.then_some(helped.secret),
         serveraddress: Some(registry.to_owned()),
         ..DockerCredentials::default()
     })))
@@ -278,65 +261,16 @@ mod tests {
     async fn found(config: &str, registry: &str) -> EngineResult<Option<String>> {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("config.json"), config).unwrap();
-        let found = of_registry("pull x", Some(folder.path()), registry).await?;
-        Ok(found
+        let login = of_registry(
+            "pull x",
+            Some(folder.path()),
+            registry,
+            Duration::from_secs(5),
+        )
+        .await?;
+        Ok(login
             .credentials
             .and_then(|credentials| credentials.username))
-    }
-
-    /// A helper that does as the script says, asked for ghcr.io.
-    async fn helped(script: &str) -> EngineResult<Helped> {
-        let folder = tempfile::tempdir().unwrap();
-        let program = folder.path().join("docker-credential-fake");
-        // Written by another process: one that is forked here meanwhile would hold it open for writing.
-        let write = std::process::Command::new("sh")
-            .args([
-                "-c",
-                r#"printf '#!/bin/sh\n%s\n' "$1" > "$0" && chmod 700 "$0""#,
-            ])
-            .arg(&program)
-            .arg(script)
-            .status();
-        assert!(write.unwrap().success());
-        ask("pull x", program.to_str().unwrap(), "ghcr.io").await
-    }
-
-    #[tokio::test]
-    async fn b13_a_helper_that_has_none_or_is_missing_leaves_an_anonymous_question_that_says_so() {
-        let none = "echo nothing here >&2; echo 'credentials not found in native keychain'; exit 1";
-        assert!(matches!(helped(none).await, Ok(Helped::HasNone)));
-        let has = r#"read -r host; echo asked for "$host" >&2; echo "{\"ServerURL\":\"$host\",\"Username\":\"$host-user\",\"Secret\":\"s3cret\"}""#;
-        let Ok(Helped::Has(credentials)) = helped(has).await else {
-            panic!("it has them");
-        };
-        assert_eq!(credentials.username.as_deref(), Some("ghcr.io-user"));
-        for wrong in ["echo s3cret; exit 3", "echo s3cret"] {
-            let error = helped(wrong).await.err().unwrap().to_string();
-            assert!(error.contains("docker-credential-fake"), "{error}");
-            assert!(!error.contains("s3cret"), "{error}");
-        }
-
-        let folder = tempfile::tempdir().unwrap();
-        let config = r#"{"credHelpers":{"ghcr.io":"no-such-helper-here"}}"#;
-        fs::write(folder.path().join("config.json"), config).unwrap();
-        let asked = |registry| of_registry("pull x", Some(folder.path()), registry);
-        let found = asked("ghcr.io").await.unwrap();
-        assert!(found.credentials.is_none());
-        let warning = found.warning.as_deref().unwrap();
-        assert!(
-            warning.contains("docker-credential-no-such-helper-here")
-                && warning.contains("ghcr.io"),
-            "{warning}"
-        );
-        // When the registry then refuses, both are named.
-        let explained = found.explain(refused("pull x", "unauthorized")).to_string();
-        assert!(
-            explained.contains("unauthorized")
-                && explained.contains("docker-credential-no-such-helper-here"),
-            "{explained}"
-        );
-        let other = asked("quay.io").await.unwrap();
-        assert!(other.credentials.is_none() && other.warning.is_none());
     }
 
     #[tokio::test]
@@ -365,5 +299,20 @@ mod tests {
         let message = found(broken, "ghcr.io").await.unwrap_err().to_string();
         assert!(message.contains("config.json, line 1"), "{message}");
         assert!(!message.contains("c2VjcmV0"), "{message}");
+    }
+
+    #[tokio::test]
+    async fn b13_a_helper_that_is_not_installed_leaves_us_without_credentials_and_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = r#"{"credsStore":"no-such-helper-here"}"#;
+        fs::write(folder.path().join("config.json"), config).unwrap();
+        let limit = Duration::from_secs(5);
+        let login = of_registry("pull x", Some(folder.path()), "ghcr.io", limit).await;
+        let login = login.unwrap();
+        assert!(login.credentials.is_none());
+        assert_eq!(
+            login.source,
+            "no credentials (docker-credential-no-such-helper-here is not installed)"
+        );
     }
 }

@@ -96,7 +96,7 @@ impl Upstream {
     {
         let (sender, connection) = http2::Builder::new(tasks.clone())
             .timer(TokioTimer::new())
-            .max_concurrent_streams(STREAMS)
+            .max_concurrent_streams(STREAMS as u32)
             .max_header_list_size(HEAD_MAX as u32)
             .initial_stream_window_size(BODY_BUFFER as u32)
             .initial_connection_window_size(2 * BODY_BUFFER as u32)

@@ -1,6 +1,15 @@
 use super::*;
+use crate::egress::worker::limits::Everyone;
 use crate::egress::worker::testing::{Mutator, hello, pair};
 use tokio::io::AsyncWriteExt;
+
+fn limits() -> Limits {
+    Limits::new(&Everyone::new())
+}
+
+fn room(limits: &Limits) -> Room<'_> {
+    Room::new(limits, &BytesMut::new()).unwrap()
+}
 
 fn clear(bytes: &[u8]) -> Option<Opening> {
     match guess(bytes, &mut 0).unwrap() {
@@ -90,6 +99,8 @@ fn http_is_recognised_in_every_form_that_some_server_reads() {
         "CONNECT other.example:443 HTTP/1.1\r\n",
         "GET / HTTP/9.9\r\n",
         "PRI * HTTP/2.0\r\n\r\nXX",
+        "GET \x00/ HTTP/1.1\r\n",
+        "GET \x0e/ HTTP/1.1\r\n",
     ] {
         assert_eq!(clear(line.as_bytes()), Some(Opening::Http1), "{line:?}");
     }
@@ -129,7 +140,7 @@ fn other_protocols_pass_at_once() {
         b"\x00\x00\x00\x08\x04\xd2\x16\x2f",
         b"\x10\x0c\x00\x04MQTT",
         b"\x16\x02",
-        b"GET \x00/ HTTP/1.1\r\n",
+        b"0\x0c\x02\x01\x01`\x07\x02\x01\x03\x04\x00\x80\x00",
     ];
     for begin in begins {
         assert_eq!(clear(begin), Some(Opening::Raw), "{begin:?}");
@@ -143,12 +154,12 @@ async fn what_ends_before_it_is_clear_is_refused() {
         near.write_all(begin).await.unwrap();
         near.shutdown().await.unwrap();
         let mut read = BytesMut::new();
-        let stop = sniff(&far, &mut read).await;
+        let stop = sniff(&far, &mut read, &mut room(&limits())).await;
         assert!(matches!(stop, Err(Stop::Refused(_))), "{stop:?}");
     }
     let (near, far) = pair().await;
     drop(near);
-    let opening = sniff(&far, &mut BytesMut::new()).await;
+    let opening = sniff(&far, &mut BytesMut::new(), &mut room(&limits())).await;
     assert_eq!(opening.unwrap(), Opening::Raw, "nothing at all");
 }
 
@@ -170,7 +181,7 @@ async fn a_begin_without_an_end_is_refused_within_the_bound() {
         near
     });
     let mut read = BytesMut::new();
-    let stop = sniff(&far, &mut read).await;
+    let stop = sniff(&far, &mut read, &mut room(&limits())).await;
     assert!(
         matches!(stop, Err(Stop::Refused(Reason::NotTls(_)))),
         "{stop:?}"
@@ -180,12 +191,38 @@ async fn a_begin_without_an_end_is_refused_within_the_bound() {
     writer.await.unwrap();
 }
 
+#[tokio::test]
+async fn who_begins_with_much_needs_a_place_for_it_and_a_usual_begin_does_not() {
+    let limits = limits();
+    let places: Vec<_> = std::iter::from_fn(|| limits.admit_opening().ok()).collect();
+    assert_eq!(places.len(), 32);
+    let usual = hello(Some("api.example.com"));
+    let long = [&[0x16, 3, 1, 0x3f, 0xff, 1, 0, 0x3f, 0xfb][..], &[0; 8000]].concat();
+    for (begin, enters) in [(&usual, true), (&long, false)] {
+        let (mut near, far) = pair().await;
+        near.write_all(begin).await.unwrap();
+        let mut read = BytesMut::new();
+        let outcome = sniff(&far, &mut read, &mut room(&limits)).await;
+        assert_eq!(outcome.is_ok(), enters, "{outcome:?}");
+        assert!(read.capacity() <= OPENING, "{}", read.capacity());
+        let early = BytesMut::from(&begin[..]);
+        assert_eq!(Room::new(&limits, &early).is_ok(), enters);
+    }
+}
+
 /// Sniffs with almost no patience.
 async fn hasty(begin: &[u8]) -> Result<Opening, Stop> {
     let (mut near, far) = pair().await;
     near.write_all(begin).await.unwrap();
     let short = Duration::from_millis(20);
-    sniff_within(short, short, &far, &mut BytesMut::new()).await
+    sniff_within(
+        short,
+        short,
+        &far,
+        &mut BytesMut::new(),
+        &mut room(&limits()),
+    )
+    .await
 }
 
 #[tokio::test]
@@ -216,7 +253,7 @@ async fn a_client_that_waits_after_a_word_is_heard_and_never_becomes_http() {
         let (mut near, far) = pair().await;
         let mut read = BytesMut::from("PING");
         near.write_all(rest).await.unwrap();
-        match read_on(&far, &mut read).await {
+        match read_on(&far, &mut read, &mut room(&limits())).await {
             Ok(goes_on) => assert!(!goes_on && !is_refused, "{rest:?}"),
             Err(Stop::Refused(Reason::NotHttp(_))) => assert!(is_refused, "{rest:?}"),
             Err(stop) => panic!("{stop:?}"),
@@ -225,9 +262,17 @@ async fn a_client_that_waits_after_a_word_is_heard_and_never_becomes_http() {
     let (mut near, far) = pair().await;
     let mut read = BytesMut::from("PING");
     near.write_all(b" / HT").await.unwrap();
-    assert!(read_on(&far, &mut read).await.unwrap());
+    assert!(
+        read_on(&far, &mut read, &mut room(&limits()))
+            .await
+            .unwrap()
+    );
     near.write_all(b"TP/1.1").await.unwrap();
-    assert!(read_on(&far, &mut read).await.is_err());
+    assert!(
+        read_on(&far, &mut read, &mut room(&limits()))
+            .await
+            .is_err()
+    );
 }
 
 #[test]
