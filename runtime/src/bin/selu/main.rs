@@ -96,6 +96,7 @@ async fn dispatch(cli: &Cli, printer: &Printer, stop: &Stop) -> anyhow::Result<E
             Command::Check(args) => cmd::check::run(printer, args).await,
             Command::Explain(args) => cmd::explain::run(printer, args),
             Command::Plan(args) => cmd::plan::run(cli, printer, args).await,
+            Command::Diff(args) => cmd::diff::run(cli, printer, args),
             Command::Show(args) => cmd::show::run(printer, args),
             Command::Apply(args) => cmd::apply::run(cli, printer, stop, args).await,
             Command::Lock(args) => cmd::lock::run(cli, printer, stop, args).await,

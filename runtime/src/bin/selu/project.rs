@@ -67,6 +67,33 @@ pub(crate) fn load(
     }))
 }
 
+/// As [`load`], with findings only where they are errors: what is compared may be an old state.
+pub(crate) fn load_silently(
+    cli: &Cli,
+    printer: &Printer,
+    directory: &Directory,
+) -> anyhow::Result<Option<Loaded>> {
+    let root = directory.dir.clone();
+    let sources = read(&root)?;
+    let mut checked = check(&sources);
+    let Some(mut project) = checked.project.take() else {
+        refuse(printer, &checked.diagnostics, &sources);
+        return Ok(None);
+    };
+    if let Some(name) = project_option(cli)? {
+        project.name = Some(name.to_owned());
+    }
+    let Some(lock) = load_lock(printer, &root, &sources)? else {
+        return Ok(None);
+    };
+    Ok(Some(Loaded {
+        root,
+        sources,
+        project,
+        lock,
+    }))
+}
+
 /// As [`load`], without the lock: what needs no lock goes on where that is damaged.
 pub(crate) fn load_project(
     cli: &Cli,
@@ -263,19 +290,15 @@ impl Loaded {
         fresh: &BTreeSet<InstanceKey>,
         talk: bool,
     ) -> anyhow::Result<Option<Planned>> {
-<<<<<<< HEAD
-        let observed = observe_fresh(engine, &self.project, pins, fresh).await?;
-        let journal = match self.project.settings.idle_stop {
-            true => Some(Journal::load(&self.root)?),
-            false => None,
-        };
-=======
         let registries = match self.frozen {
             true => Registries::Unasked,
             false => Registries::Asked(fresh),
         };
         let observed = observe_with(engine, &self.project, pins, registries).await?;
->>>>>>> images-5
+        let journal = match self.project.settings.idle_stop {
+            true => Some(Journal::load(&self.root)?),
+            false => None,
+        };
         if talk {
             for warning in &observed.engine.warnings {
                 printer.warn(&format!(
