@@ -685,7 +685,7 @@ fn a_hold_and_a_running_discovery_are_somebodys_and_a_stopped_discovery_is_not()
 fn what_ends_again_and_again_is_the_same_work_at_each_moment() {
     let mut world = World::new();
     world.apply();
-    let mut at_both_moments = |world: &mut World| {
+    let at_both_moments = |world: &mut World| {
         [ContainerState::Running, ContainerState::Restarting].map(|state| {
             world.container(API).state = state;
             world.changes()

@@ -91,6 +91,7 @@ pub(crate) fn load_silently(
         sources,
         project,
         lock,
+        frozen: false,
     }))
 }
 

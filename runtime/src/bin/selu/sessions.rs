@@ -106,8 +106,10 @@ impl Desk<'_> {
         if found.is_some_and(|found| found.state == ContainerState::Running) {
             return Ok(());
         }
-        self.holding(planned, "invoke", async || {
+        self.holding(planned, "invoke", async |boot: Option<String>| {
             let planned = self.look().await?;
+            let Planned { plan, observed, .. } = &planned;
+            leaks::ensure(self.printer, self.engine, boot.as_deref(), plan, observed).await?;
             let (_, resident) = resident(&planned, key)?;
             if runs(&planned, key) {
                 return Ok(());
@@ -286,7 +288,7 @@ impl Desk<'_> {
         if self.idle_residents(planned)?.is_empty() {
             return Ok(());
         }
-        self.holding(planned, "stop what is idle", async || {
+        self.holding(planned, "stop what is idle", async |_| {
             let planned = self.look().await?;
             // Whoever calls one meanwhile waits, finds it stopped, and starts it.
             for (key, name, _idle) in self.idle_residents(&planned)? {
