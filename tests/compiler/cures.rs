@@ -156,7 +156,7 @@ fn folders_of_an_agent_that_are_read_for_nothing_are_told() {
         ),
         ("agents/helper/notes/a.md", "Mine.\n"),
     ]);
-    let told = ["agents/helper/maps/manifest.yaml:0:0 error unread-file"];
+    let told = ["agents/helper/maps/manifest.yaml:0:0 warning unread-file"];
     assert_eq!(Fixture::new(files).lines(), told);
 }
 

@@ -375,6 +375,36 @@ fn c08_swap_is_not_extra_to_the_memory_limit() {
 }
 
 #[test]
+fn what_the_registry_says_of_an_absent_digest_is_told_before_the_pull() {
+    let mut world = World::new();
+    world.lock_image(ImageKind::Registry, Some(DIGEST), None);
+    world.observed.images.clear();
+    world.observed.engine.architecture = "amd64".to_owned();
+    let reference = format!("ghcr.io/acme/api@{DIGEST}");
+    let has = |platform: &str| RegistryAnswer::Has {
+        platforms: vec![platform.to_owned()],
+    };
+    let gone = |tag_now: Option<&str>| RegistryAnswer::Gone {
+        tag_now: tag_now.map(str::to_owned),
+    };
+    let silent = RegistryAnswer::Silent {
+        why: "nobody answers".to_owned(),
+    };
+    for (answer, code) in [
+        (has("linux/amd64"), None),
+        (has("linux/386"), None),
+        (has("linux/arm64"), Some("platform-missing")),
+        (gone(Some(OTHER_DIGEST)), Some("digest-gone")),
+        (gone(None), Some("digest-gone")),
+        (silent, Some("registry-silent")),
+    ] {
+        let shown = format!("{answer:?}");
+        world.observed.registries = BTreeMap::from([(reference.clone(), answer)]);
+        assert_eq!(world.codes(), Vec::from_iter(code), "{shown}");
+    }
+}
+
+#[test]
 fn a_missing_image_names_its_cure() {
     let mut world = World::new();
     world.observed.images.clear();

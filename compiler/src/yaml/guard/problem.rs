@@ -92,7 +92,13 @@ impl Guard<'_> {
         if below.trim_start_matches(' ').starts_with('\t') {
             return self.tab(span.line + 1);
         }
-        if rest.starts_with('\t') && error.info().contains("whitespace") {
+        // The scanner points behind it.
+        let tab = line.chars().take(span.column as usize - 1).last() == Some('\t');
+        if tab && error.info().contains("whitespace") {
+            let span = Span {
+                column: span.column - 1,
+                ..span
+            };
             return self.fatal(&codes::TAB, span, "a tab follows the colon; write a space");
         }
         self.not_closed(span)
