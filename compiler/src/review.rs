@@ -50,9 +50,11 @@ impl Snapshot {
             }
             (key.clone(), instance)
         });
-        let private = plan.instances.iter().filter_map(|(key, planned)| {
-            (!planned.private.is_empty()).then(|| (key.clone(), planned.private.clone()))
-        });
+        let permitted = plan
+            .instances
+            .iter()
+            .filter(|(_, planned)| !planned.private.is_empty());
+        let private = permitted.map(|(key, planned)| (key.clone(), planned.private.clone()));
         Self {
             instances: instances.collect(),
             private: private.collect(),
@@ -231,7 +233,7 @@ impl<'a> About<'a> {
 }
 
 impl Finding {
-    fn from_to(&mut self, old: Option<impl ToString>, new: Option<impl ToString>) -> &mut Self {
+    fn between(&mut self, old: Option<impl ToString>, new: Option<impl ToString>) -> &mut Self {
         self.old = old.map(|old| old.to_string());
         self.new = new.map(|new| new.to_string());
         self

@@ -33,7 +33,7 @@ pub(super) fn compare<'a>(about: &mut About<'a>, old: &'a LockedInstance, new: &
         };
         about
             .add(Kind::Class, "class", grade, says)
-            .from_to(Some(class_word(old.class)), Some(class_word(*class)));
+            .between(Some(class_word(old.class)), Some(class_word(*class)));
     }
     if old.filesystem != *filesystem {
         let rank = |filesystem| match filesystem {
@@ -48,7 +48,7 @@ pub(super) fn compare<'a>(about: &mut About<'a>, old: &'a LockedInstance, new: &
         };
         about
             .add(Kind::Filesystem, "filesystem", grade, says)
-            .from_to(
+            .between(
                 Some(filesystem_word(old.filesystem)),
                 Some(filesystem_word(*filesystem)),
             );
@@ -64,7 +64,7 @@ pub(super) fn compare<'a>(about: &mut About<'a>, old: &'a LockedInstance, new: &
         };
         about
             .add(Kind::Cache, "cache", grade, says)
-            .from_to(Some(old.cache), Some(cache));
+            .between(Some(old.cache), Some(cache));
     }
     sharing(about, &old.sharing, new_sharing);
     limits(about, &old.limits, new_limits);
@@ -79,7 +79,7 @@ pub(super) fn compare<'a>(about: &mut About<'a>, old: &'a LockedInstance, new: &
 pub(super) fn added<'a>(about: &mut About<'a>, new: &'a LockedInstance) {
     about
         .add(Kind::Instance, "", Grade::Widening, "a new instance")
-        .from_to(None::<&str>, Some(&new.image.written));
+        .between(None::<&str>, Some(&new.image.written));
     let closed = Network {
         mode: NetworkMode::None,
         hosts: Vec::new(),
@@ -102,7 +102,7 @@ pub(super) fn removed(about: &mut About<'_>, old: &LockedInstance) {
             Grade::Narrowing,
             "the instance is gone with all its rights",
         )
-        .from_to(Some(&old.image.written), None::<&str>);
+        .between(Some(&old.image.written), None::<&str>);
 }
 
 /// Entries whose destinations may be private addresses (N8).
@@ -111,13 +111,13 @@ pub(super) fn private(about: &mut About<'_>, old: &[String], new: &[String]) {
         let says = format!("`{entry}` may lead to private addresses now");
         about
             .add(Kind::Network, "private", Grade::Widening, says)
-            .from_to(None::<&str>, Some(entry));
+            .between(None::<&str>, Some(entry));
     }
     for entry in old.iter().filter(|entry| !new.contains(entry)) {
         let says = format!("`{entry}` may not lead to private addresses any more");
         about
             .add(Kind::Network, "private", Grade::Narrowing, says)
-            .from_to(Some(entry), None::<&str>);
+            .between(Some(entry), None::<&str>);
     }
 }
 
@@ -135,13 +135,13 @@ fn image(about: &mut About<'_>, old: &LockedImage, new: &LockedImage) {
         };
         about
             .add(Kind::Image, path, Grade::Widening, says)
-            .from_to(content(old), content(new));
+            .between(content(old), content(new));
     }
     if old.written != new.written {
         let says = "the manifest names another image";
         about
             .add(Kind::Image, "image.written", Grade::Neutral, says)
-            .from_to(Some(&old.written), Some(&new.written));
+            .between(Some(&old.written), Some(&new.written));
     }
 }
 
@@ -161,7 +161,7 @@ fn sharing(about: &mut About<'_>, old: &Sharing, new: &Sharing) {
         };
         about
             .add(Kind::Sharing, "sharing.mode", grade, says)
-            .from_to(Some(sharing_word(old.mode)), Some(sharing_word(*mode)));
+            .between(Some(sharing_word(old.mode)), Some(sharing_word(*mode)));
     }
     number(
         about,
@@ -224,7 +224,7 @@ fn number(about: &mut About<'_>, kind: Kind, path: &str, what: &str, old: u64, n
     };
     about
         .add(kind, path, grade, format!("it may have {word} {what}"))
-        .from_to(Some(old), Some(new));
+        .between(Some(old), Some(new));
 }
 
 fn network(about: &mut About<'_>, old: &Network, new: &Network) {
@@ -246,7 +246,7 @@ fn network(about: &mut About<'_>, old: &Network, new: &Network) {
         };
         about
             .add(Kind::Network, "network.mode", grade, says)
-            .from_to(Some(mode_word(old.mode)), Some(mode_word(new.mode)));
+            .between(Some(mode_word(old.mode)), Some(mode_word(new.mode)));
     }
     // Under `any` and `none` there is no list, so what comes and goes with the mode is said by the mode.
     let covered = |entry: &str, network: &Network| {
@@ -270,7 +270,7 @@ fn network(about: &mut About<'_>, old: &Network, new: &Network) {
         };
         about
             .add(Kind::Network, "network.hosts", grade, says)
-            .from_to(None::<&str>, Some(host));
+            .between(None::<&str>, Some(host));
     }
     for host in old.hosts.iter().filter(|host| !new.hosts.contains(host)) {
         let (grade, says) = if covered(host, new) {
@@ -286,7 +286,7 @@ fn network(about: &mut About<'_>, old: &Network, new: &Network) {
         };
         about
             .add(Kind::Network, "network.hosts", grade, says)
-            .from_to(Some(host), None::<&str>);
+            .between(Some(host), None::<&str>);
     }
 }
 
@@ -320,7 +320,7 @@ fn credentials(
                             Grade::Widening,
                             says,
                         )
-                        .from_to(Some(scope_word(before.scope)), Some(scope_word(now.scope)));
+                        .between(Some(scope_word(before.scope)), Some(scope_word(now.scope)));
                 }
                 if before.required != now.required {
                     let (grade, says) = if now.required {
@@ -336,7 +336,7 @@ fn credentials(
                     };
                     about
                         .add(Kind::Credential, format!("{path}.required"), grade, says)
-                        .from_to(Some(before.required), Some(now.required));
+                        .between(Some(before.required), Some(now.required));
                 }
             }
             (None, None) => {}
@@ -356,7 +356,7 @@ fn prompts(about: &mut About<'_>, old: &BTreeMap<String, String>, new: &BTreeMap
             };
             about
                 .add(Kind::Prompt, format!("prompt.{name}"), Grade::Neutral, says)
-                .from_to(before, now);
+                .between(before, now);
         }
     }
 }
@@ -368,13 +368,13 @@ fn discovery(about: &mut About<'_>, old: Option<&LockedDiscovery>, new: Option<&
             let says = "its container lists its tools now, not the manifest";
             about
                 .add(Kind::Discovery, "discovery.tool", Grade::Widening, says)
-                .from_to(None::<&str>, Some(&now.tool));
+                .between(None::<&str>, Some(&now.tool));
         }
         (Some(before), None) => {
             let says = "its manifest lists its tools now, not the container";
             about
                 .add(Kind::Discovery, "discovery.tool", Grade::Narrowing, says)
-                .from_to(Some(&before.tool), None::<&str>);
+                .between(Some(&before.tool), None::<&str>);
         }
         (Some(before), Some(now)) => {
             if before.tool != now.tool {
@@ -385,7 +385,7 @@ fn discovery(about: &mut About<'_>, old: Option<&LockedDiscovery>, new: Option<&
                         Grade::Neutral,
                         "another tool lists its tools",
                     )
-                    .from_to(Some(&before.tool), Some(&now.tool));
+                    .between(Some(&before.tool), Some(&now.tool));
             }
             if before.credentials_present != now.credentials_present {
                 let names = |names: &Option<Vec<String>>| match names {
@@ -400,7 +400,7 @@ fn discovery(about: &mut About<'_>, old: Option<&LockedDiscovery>, new: Option<&
                         Grade::Neutral,
                         says,
                     )
-                    .from_to(
+                    .between(
                         Some(names(&before.credentials_present)),
                         Some(names(&now.credentials_present)),
                     );

@@ -211,13 +211,11 @@ fn each_right_that_changes_is_one_finding_with_its_path_and_grade() {
         ),
         (
             |new| {
-                drop(new.credentials.insert(
-                    "KEY".to_owned(),
-                    LockedCredential {
-                        scope: CredentialScope::System,
-                        required: false,
-                    },
-                ))
+                let key = LockedCredential {
+                    scope: CredentialScope::System,
+                    required: false,
+                };
+                new.credentials.insert("KEY".to_owned(), key);
             },
             Kind::Credential,
             "credential.KEY",

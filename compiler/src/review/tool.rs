@@ -70,7 +70,7 @@ pub(super) fn added(about: &mut About<'_>, tool: &LockedTool, twin: Option<&str>
         Grade::Widening
     };
     let finding = about.add(Kind::Tool, "", grade, format!("a new tool: {may}{renamed}"));
-    finding.from_to(None::<&str>, Some(tool.policy));
+    finding.between(None::<&str>, Some(tool.policy));
     finding.hidden = hidden;
 }
 
@@ -86,7 +86,7 @@ pub(super) fn removed(about: &mut About<'_>, tool: &LockedTool, twin: Option<&st
             Grade::Narrowing,
             format!("the tool is gone{renamed}"),
         )
-        .from_to(Some(tool.policy), None::<&str>);
+        .between(Some(tool.policy), None::<&str>);
 }
 
 fn changed(about: &mut About<'_>, old: &LockedTool, new: &LockedTool) {
@@ -108,7 +108,7 @@ fn changed(about: &mut About<'_>, old: &LockedTool, new: &LockedTool) {
         };
         about
             .add(Kind::Policy, "policy", grade, says)
-            .from_to(Some(old.policy), Some(policy));
+            .between(Some(old.policy), Some(policy));
     }
     if old.recommended != *recommended {
         let (grade, says) = if *recommended > old.recommended {
@@ -124,7 +124,7 @@ fn changed(about: &mut About<'_>, old: &LockedTool, new: &LockedTool) {
         };
         about
             .add(Kind::Recommendation, "recommended", grade, says)
-            .from_to(old.recommended, *recommended);
+            .between(old.recommended, *recommended);
     }
     if old.source != *source {
         let (grade, says) = match source {
@@ -150,7 +150,7 @@ fn changed(about: &mut About<'_>, old: &LockedTool, new: &LockedTool) {
             (Grade::Widening, "something hides in the new description")
         };
         let finding = about.add(Kind::Description, "description", grade, says);
-        finding.from_to(Some(&old.description), Some(description));
+        finding.between(Some(&old.description), Some(description));
         finding.hidden = hidden;
     }
     for change in schema::compare(&old.input_schema, input_schema) {
@@ -164,7 +164,7 @@ fn changed(about: &mut About<'_>, old: &LockedTool, new: &LockedTool) {
         };
         about
             .add(Kind::Loop, "terminal_on_success", Grade::Neutral, says)
-            .from_to(Some(old.terminal_on_success), Some(terminal_on_success));
+            .between(Some(old.terminal_on_success), Some(terminal_on_success));
     }
 }
 
@@ -186,7 +186,7 @@ fn schema_change(about: &mut About<'_>, change: SchemaChange) {
         grade = Grade::Widening;
     }
     let finding = about.add(Kind::Schema, format!("input_schema{pointer}"), grade, says);
-    finding.from_to(old, new);
+    finding.between(old, new);
     finding.hidden = hidden;
 }
 
