@@ -19,13 +19,13 @@ mod steps;
 pub mod tool;
 mod versions;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::num::NonZero;
 use std::sync::Arc;
 
 use camino::Utf8Path;
 
-use crate::diag::codes::agent as codes;
+use crate::diag::codes::{agent as codes, yaml};
 use crate::diag::{Diagnostic, Place, Severity};
 use crate::model::{Agent, InstanceKey, Origin, Project, Routing, Settings, ToolSource};
 use crate::parallel;
@@ -123,9 +123,11 @@ fn whole_project(
     }
     override_limits(&settings.settings, &mut agents);
     settings.settings.levels.apply(&mut diagnostics);
+    one_fault_a_place(&mut diagnostics);
     quotes::keep(&mut diagnostics, sources);
     diagnostics
         .sort_by(|a, b| (&a.place, a.code.id, &a.message).cmp(&(&b.place, b.code.id, &b.message)));
+    diagnostics.dedup();
     let wrong = sources.kind.is_none()
         || diagnostics
             .iter()
@@ -147,6 +149,21 @@ fn whole_project(
         project,
         diagnostics,
         owner,
+    }
+}
+
+/// Of what has no value there is nothing more to say.
+fn one_fault_a_place(diagnostics: &mut Vec<Diagnostic>) {
+    let settles = |finding: &Diagnostic| {
+        [&yaml::TAG, &yaml::NOT_JSON, &yaml::KEY_NOT_STRING].contains(&finding.code)
+    };
+    let settled: HashSet<Origin> = diagnostics
+        .iter()
+        .filter(|finding| settles(finding))
+        .map(|finding| finding.place.origin.clone())
+        .collect();
+    if !settled.is_empty() {
+        diagnostics.retain(|finding| settles(finding) || !settled.contains(&finding.place.origin));
     }
 }
 

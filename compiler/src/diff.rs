@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::lock::Lock;
 use crate::model::InstanceKey;
-use crate::observed::Observed;
+use crate::observed::{ContainerState, Observed};
 use crate::plan::{Plan, names};
 
 pub use instance::predecessors;
@@ -79,6 +79,27 @@ impl ChangeSet {
         };
         Self {
             changes: self.changes.into_iter().filter(concerns).collect(),
+        }
+    }
+}
+
+impl ChangeSet {
+    /// Without what comes and goes by itself: a container that ends again and again is restarting at one moment and
+    /// running at the next. Two sets are the same work if they are equal in this form.
+    pub fn settled(&self) -> Self {
+        let settle = |change: &Change| {
+            let mut change = change.clone();
+            let restarting = Some(instance::RESTARTING);
+            change.reasons.retain(|reason| {
+                reason.path != instance::STATE || reason.old.as_deref() != restarting
+            });
+            if change.action == Action::Start && change.reasons.is_empty() {
+                change.action = Action::NoOp;
+            }
+            change
+        };
+        Self {
+            changes: self.changes.iter().map(settle).collect(),
         }
     }
 }
@@ -166,6 +187,41 @@ impl Reason {
 
     fn forcing(mut self) -> Self {
         self.forces_replace = true;
+        self
+    }
+}
+
+impl ChangeSet {
+    /// With `[runtime] idle_stop`, a resident that was stopped and is else as planned is healthy: the next call starts it
+    /// (X4). Those that are to be `asked` for their tools are started all the same, and so is one that memory ended.
+    #[must_use]
+    pub fn asleep(
+        mut self,
+        plan: &Plan,
+        observed: &Observed,
+        asked: &BTreeSet<InstanceKey>,
+    ) -> Self {
+        for change in &mut self.changes {
+            let Subject::Instance(key) = &change.subject else {
+                continue;
+            };
+            let instance = plan.instances.get(key);
+            let resident = instance.and_then(|instance| instance.resident.as_ref());
+            let found = resident.and_then(|one| observed.containers.get(&one.name));
+            let stopped = found.is_some_and(|found| {
+                matches!(
+                    found.state,
+                    ContainerState::Exited {
+                        oom_killed: false,
+                        ..
+                    }
+                )
+            });
+            if change.action == Action::Start && stopped && !asked.contains(key) {
+                change.action = Action::NoOp;
+                change.reasons.clear();
+            }
+        }
         self
     }
 }

@@ -15,5 +15,6 @@ mod parallel;
 pub mod plan;
 pub mod report;
 pub mod resolve;
+pub mod review;
 pub mod source;
 pub mod yaml;

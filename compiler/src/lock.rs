@@ -10,6 +10,7 @@ mod read;
 mod stale;
 mod values;
 mod wire;
+pub(crate) mod words;
 mod write;
 
 use std::collections::BTreeMap;

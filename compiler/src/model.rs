@@ -147,6 +147,8 @@ pub struct Settings {
     pub limits: BTreeMap<InstanceKey, LimitOverrides>,
     /// `[discovery] on_change`.
     pub on_change: OnChange,
+    /// `[runtime] idle_stop` (X4).
+    pub idle_stop: bool,
     /// `[diagnostics]`.
     pub levels: Levels,
 }

@@ -17,6 +17,10 @@ pub struct Observed {
     /// Image reference → what is known of it: as written ([`crate::resolve::image_references`]), and as pinned
     /// ([`crate::resolve::pinned_references`]). Nothing is known of one that is not here.
     pub images: BTreeMap<String, ImageFacts>,
+    /// What registries said of images that the engine does not have: `repository@sha256:…` → answer. Nobody was asked about
+    /// one that is not here.
+    #[serde(default)]
+    pub registries: BTreeMap<String, RegistryAnswer>,
     /// Our containers by name: label and name both say so (S12).
     pub containers: BTreeMap<String, ObservedContainer>,
     /// Our networks by name.
@@ -57,6 +61,27 @@ pub struct ImageFacts {
     pub volumes: Vec<String>,
     /// Its labels (W6).
     pub labels: BTreeMap<String, String>,
+}
+
+/// What a registry said of one digest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields, tag = "answer")]
+pub enum RegistryAnswer {
+    /// It has it.
+    Has {
+        /// The platforms that it is for, such as `linux/amd64`; empty where that is unknown.
+        platforms: Vec<String>,
+    },
+    /// It gave no answer.
+    Silent {
+        /// Why.
+        why: String,
+    },
+    /// It has it no more.
+    Gone {
+        /// The digest that the tag has now, where there is a tag.
+        tag_now: Option<String>,
+    },
 }
 
 /// A container of ours.

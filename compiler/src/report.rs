@@ -2,6 +2,7 @@
 
 pub(crate) mod call;
 mod escape;
+mod review;
 mod view;
 
 use minijinja::syntax::SyntaxConfig;
@@ -15,6 +16,7 @@ use crate::plan::saved::PlanDocument;
 pub use call::{Called, call_json};
 pub(crate) use escape::hidden;
 pub use escape::{escape, json_text};
+pub use review::{review_markdown, review_summary, review_text};
 pub(crate) use view::cores;
 
 const PLAN_TEXT: &str = include_str!("report/plan.txt");
@@ -36,6 +38,16 @@ pub enum ReportError {
 /// The plan as text for a terminal or a log: no colour, no cursor movement, control and zero-width characters escaped.
 /// Without `changes` (offline) it says what is planned and that nothing was compared.
 pub fn plan_text(plan: &Plan, changes: Option<&ChangeSet>) -> Result<String, ReportError> {
+    let mut environment = environment()?;
+    environment.add_template("plan.txt", PLAN_TEXT)?;
+    let view = view::View::new(plan, changes);
+    Ok(environment
+        .get_template("plan.txt")?
+        .render(Value::from(Serde(view)))?)
+}
+
+/// What every template runs in (S14).
+fn environment() -> Result<Environment<'static>, ReportError> {
     let mut environment = Environment::empty();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     // Values are escaped for a terminal where the view is built, which no template can forget.
@@ -47,11 +59,7 @@ pub fn plan_text(plan: &Plan, changes: Option<&ChangeSet>) -> Result<String, Rep
         .keep_trailing_newline(true);
     environment.set_syntax(syntax.build()?);
     environment.set_fuel(Some(FUEL));
-    environment.add_template("plan.txt", PLAN_TEXT)?;
-    let view = view::View::new(plan, changes);
-    Ok(environment
-        .get_template("plan.txt")?
-        .render(Value::from(Serde(view)))?)
+    Ok(environment)
 }
 
 /// The plan as JSON, with a `format_version` (see [`crate::plan::FORMAT_VERSION`]); its schema is `plan`.

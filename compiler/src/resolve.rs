@@ -137,6 +137,45 @@ pub fn pinned_references(project: &Project, lock: Option<&Lock>) -> BTreeSet<Str
     pinned
 }
 
+/// What of [`pinned_references`] is a registry's, with the reference as written that it pins: what a registry is asked
+/// for where the engine does not have it.
+pub fn registry_pins(project: &Project, lock: Option<&Lock>) -> BTreeMap<String, ImageReference> {
+    let mut pins = BTreeMap::new();
+    for (key, _, capability) in project.instances() {
+        let image = &capability.image;
+        let locked = locked(lock, &key).map(|locked| &locked.image);
+        let locked = image::lock_pin(capability, locked);
+        let locked = locked.filter(|locked| locked.kind == ImageKind::Registry);
+        let locked = locked.and_then(|locked| locked.digest.as_ref());
+        if let Some(digest) = image.digest.as_ref().or(locked) {
+            pins.insert(image::by_digest(image, digest), image.clone());
+        }
+    }
+    pins
+}
+
+/// Free subnets for the ends of the leak probe (S13), which are networks for a moment only. `None` if the range is full.
+pub fn probe_subnets(plan: &Plan, observed: &Observed) -> Option<[Ipv4Net; 3]> {
+    let gateway = plan.gateway.as_ref()?;
+    let residents = plan
+        .instances
+        .values()
+        .filter_map(|instance| instance.resident.as_ref());
+    let planned = residents.map(|resident| resident.network.subnet);
+    let ours = observed
+        .networks
+        .values()
+        .filter_map(|network| network.subnet);
+    let foreign = observed.foreign_subnets.iter().copied();
+    let used = planned
+        .chain(ours)
+        .chain(foreign)
+        .chain([gateway.network.subnet]);
+    let mut subnets = Subnets::new(Some(gateway.range), used.collect());
+    let mut take = |end| subnets.take(subnets::CLOSED_PREFIX, &plan.project, end);
+    Some([take("leaks-cut")?, take("leaks-near")?, take("leaks-out")?])
+}
+
 fn plan(
     name: &str,
     project: &Project,

@@ -27,14 +27,17 @@ pub struct Document {
     pub file: Utf8PathBuf,
     /// The top of the tree.
     pub root: Node,
+    /// Line and column of texts that take more than one line.
+    pub folded: Vec<(u32, u32)>,
 }
 
 /// Reads a file's text. Without a document there is at least one error among the findings; with one there may be.
 pub fn read(file: &Utf8Path, text: &str) -> (Option<Document>, Vec<Diagnostic>) {
-    let (root, findings) = guard::read(file, text);
+    let (root, folded, findings) = guard::read(file, text);
     let document = root.map(|root| Document {
         file: file.to_owned(),
         root,
+        folded,
     });
     (document, findings)
 }
@@ -95,6 +98,21 @@ impl Document {
             },
             length: span.length,
             path: field_path(&self.root, pointer),
+        }
+    }
+
+    /// A suggestion is pasted over one line: for a text that takes several it is words alone.
+    pub(crate) fn keep_pasteable(&self, findings: &mut [Diagnostic]) {
+        for finding in findings {
+            let Origin { file, line, column } = &finding.place.origin;
+            if *file == self.file
+                && self.folded.contains(&(*line, *column))
+                && let Some(suggestion) = finding.suggestion.take()
+            {
+                finding.help = Some(format!(
+                    "write it behind the colon, in one line: {suggestion}"
+                ));
+            }
         }
     }
 

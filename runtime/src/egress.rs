@@ -11,6 +11,7 @@
 mod control;
 mod devices;
 mod host;
+pub(crate) mod leaks;
 mod netlink;
 mod parent;
 mod pipe;

@@ -70,6 +70,32 @@ pub enum EngineError {
         /// The engine's words.
         message: String,
     },
+    /// It answers, and would not keep what a plan promises.
+    #[error("{engine} is not supported: {why}")]
+    Unsupported {
+        /// Such as `Podman 4.9.3 (API 1.41)`.
+        engine: String,
+        /// What it lacks.
+        why: &'static str,
+    },
+    /// The registry wants to know who asks, or does not let them (401, 403); some say so of images that do not exist.
+    #[error("{call}: registry {registry} refuses {message}")]
+    Unauthorized {
+        /// The call.
+        call: String,
+        /// The registry.
+        registry: String,
+        /// Which credentials were used and where they are from, never what they are; and what was said to them.
+        message: String,
+    },
+    /// The registry's TLS is not trusted, or it has none.
+    #[error("{call}: there is no trusted TLS to the registry: {message}")]
+    Tls {
+        /// The call.
+        call: String,
+        /// The engine's words.
+        message: String,
+    },
     /// Anything else that the engine refused.
     #[error("{call}: {message}")]
     Refused {
@@ -133,8 +159,17 @@ pub trait EngineView: Send + Sync {
     /// this very repository, if any.
     async fn image(&self, reference: &str) -> EngineResult<Option<ImageFacts>>;
 
-    /// Asks the registry, through the engine, which digest a reference has now. `None` if it has no such reference.
+    /// Asks the registry which digest a reference has now, once per reference and command. `None` if it has no such
+    /// reference.
     async fn registry_digest(&self, reference: &ImageReference) -> EngineResult<Option<String>>;
+
+    /// Asks the registry which platforms a digest of a reference's repository is for, such as `linux/amd64`; empty where
+    /// that cannot be known.
+    async fn registry_platforms(
+        &self,
+        reference: &ImageReference,
+        digest: &str,
+    ) -> EngineResult<Vec<String>>;
 
     /// One container of any owner, by name or id.
     async fn container(&self, name: &str) -> EngineResult<Option<ObservedContainer>>;

@@ -4,6 +4,7 @@
 
 mod host;
 mod image;
+pub mod leaks;
 mod log;
 mod pipe;
 #[cfg(test)]

@@ -9,7 +9,8 @@ use std::time::Duration;
 use selu_compiler::observed::{ContainerState, Observed, ObservedContainer};
 use selu_compiler::plan::spec::helper_spec;
 use selu_compiler::plan::{ContainerSpec, label};
-use tokio::time::{Instant, sleep};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::engine::{Engine, EngineError, EngineResult, Pipe};
 
@@ -34,6 +35,10 @@ pub struct Info {
     /// Since when, as text for people.
     pub since: String,
 }
+
+/// How long the hold's process may take to start, and how much it may say.
+const BOOT_LIMIT: Duration = Duration::from_secs(10);
+const BOOT_LENGTH: u64 = 256;
 
 const HOST: &str = "dev.selu.hold.host";
 const USER: &str = "dev.selu.hold.user";
@@ -201,6 +206,16 @@ impl Hold {
     /// The container's name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Which boot of the engine's machine this is; `None` if the hold does not say so.
+    pub async fn boot(&mut self) -> Option<String> {
+        let mut lines = BufReader::new((&mut self.streams.output).take(BOOT_LENGTH));
+        let mut line = String::new();
+        let reading = timeout(BOOT_LIMIT, lines.read_line(&mut line)).await;
+        reading.ok()?.ok()?;
+        let line = line.trim();
+        (!line.is_empty()).then(|| line.to_owned())
     }
 
     /// Resolves when the hold is lost: the connection to the engine broke, or somebody removed the container. Whoever

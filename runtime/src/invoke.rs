@@ -9,7 +9,7 @@ mod older;
 mod stream;
 
 pub use artifact::{MAX_ARTIFACT_BYTES, Received, mime_type};
-pub use limits::{After, Bounds, Failure};
+pub use limits::{After, Again, Bounds, Failure};
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

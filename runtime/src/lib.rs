@@ -10,6 +10,7 @@ pub mod egress;
 pub mod engine;
 pub mod events;
 pub mod gateway;
+pub mod git;
 pub mod hold;
 pub mod invoke;
 pub mod lockfile;

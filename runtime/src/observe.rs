@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures_util::StreamExt;
 use futures_util::stream;
 use selu_compiler::lock::Lock;
-use selu_compiler::model::{InstanceKey, Project};
-use selu_compiler::observed::{ImageFacts, Observed};
+use selu_compiler::model::{ImageReference, InstanceKey, Project};
+use selu_compiler::observed::{ImageFacts, Observed, RegistryAnswer};
 use selu_compiler::resolve;
 
 use crate::engine::{EngineError, EngineView};
@@ -31,30 +31,43 @@ pub enum ObserveError {
     },
 }
 
+/// Whether registries are asked about what the engine does not have.
+#[derive(Debug, Clone, Copy)]
+pub enum Registries<'a> {
+    /// They are not: `--frozen`.
+    Unasked,
+    /// They are; and about the tags of these instances whatever the engine has.
+    Asked(&'a BTreeSet<InstanceKey>),
+}
+
 /// Looks at everything that a plan of `project` depends on. Only a view: nothing can be changed or pulled (product.md 3).
 pub async fn observe(
     engine: &dyn EngineView,
     project: &Project,
     lock: Option<&Lock>,
 ) -> Result<Observed, ObserveError> {
-    observe_fresh(engine, project, lock, &BTreeSet::new()).await
+    observe_with(engine, project, lock, Registries::Asked(&BTreeSet::new())).await
 }
 
-/// As [`observe`], and the registry is asked what the tags of some instances mean now, whatever the engine has.
-pub async fn observe_fresh(
+/// As [`observe`], and says which registries are asked.
+pub async fn observe_with(
     engine: &dyn EngineView,
     project: &Project,
     lock: Option<&Lock>,
-    fresh: &BTreeSet<InstanceKey>,
+    registries: Registries<'_>,
 ) -> Result<Observed, ObserveError> {
     let name = project.name.as_deref().unwrap_or_default();
     let wanted = resolve::wanted_names(project);
     let (observed, images) = tokio::join!(
         engine.observe(name, &wanted),
-        images(engine, project, lock, fresh)
+        images(engine, project, lock, registries)
     );
     let mut observed = observed.map_err(ObserveError::Engine)?;
-    observed.images = images?;
+    let images = images?;
+    if let Registries::Asked(_) = registries {
+        observed.registries = unpulled(engine, project, lock, &images).await;
+    }
+    observed.images = images;
     Ok(observed)
 }
 
@@ -63,9 +76,12 @@ async fn images(
     engine: &dyn EngineView,
     project: &Project,
     lock: Option<&Lock>,
-    fresh: &BTreeSet<InstanceKey>,
+    registries: Registries<'_>,
 ) -> Result<BTreeMap<String, ImageFacts>, ObserveError> {
-    let mut unpinned = pins::unpinned(project, lock, fresh);
+    let mut unpinned = match registries {
+        Registries::Unasked => BTreeMap::new(),
+        Registries::Asked(fresh) => pins::unpinned(project, lock, fresh),
+    };
     let mut questions: BTreeMap<String, Option<_>> = resolve::pinned_references(project, lock)
         .into_iter()
         .map(|pinned| (pinned, None))
@@ -85,4 +101,45 @@ async fn images(
         .collect()
         .await;
     answers.into_iter().filter_map(Result::transpose).collect()
+}
+
+/// What registries say of digests that are to be pulled. That one does not answer is for the plan to mention: it may by
+/// the time of the pull.
+async fn unpulled(
+    engine: &dyn EngineView,
+    project: &Project,
+    lock: Option<&Lock>,
+    images: &BTreeMap<String, ImageFacts>,
+) -> BTreeMap<String, RegistryAnswer> {
+    let mut wanted = resolve::registry_pins(project, lock);
+    for (written, reference) in resolve::image_references(project) {
+        // What was unpinned until the registry said what the tag means.
+        let facts = images.get(&written).filter(|facts| facts.id.is_none());
+        if let Some(digest) = facts.and_then(|facts| facts.digest.as_ref()) {
+            let ImageReference {
+                registry,
+                repository,
+                ..
+            } = &reference;
+            wanted.insert(
+                format!("{registry}/{repository}@{digest}"),
+                reference.clone(),
+            );
+        }
+    }
+    let here = |pinned: &str, reference: &ImageReference| {
+        let digest = pinned.split_once('@').map(|(_, digest)| digest);
+        let is = |facts: &ImageFacts| facts.id.is_some() && facts.digest.as_deref() == digest;
+        images.get(pinned).is_some_and(|facts| facts.id.is_some())
+            || images.get(&reference.written).is_some_and(is)
+    };
+    wanted.retain(|pinned, reference| !here(pinned, reference));
+    let answers = wanted.into_iter().map(|(pinned, reference)| async move {
+        let answer = pins::answer(engine, &pinned, &reference).await;
+        (pinned, answer)
+    });
+    stream::iter(answers)
+        .buffer_unordered(CONCURRENCY)
+        .collect()
+        .await
 }

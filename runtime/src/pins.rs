@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use selu_compiler::lock::Lock;
 use selu_compiler::model::{ImageReference, InstanceKey, Project};
-use selu_compiler::observed::ImageFacts;
+use selu_compiler::observed::{ImageFacts, RegistryAnswer};
 
+use crate::chain::chain;
 use crate::engine::{EngineResult, EngineView};
 
 /// A reference that neither the lock nor its manifest pins.
@@ -75,12 +76,55 @@ pub(crate) async fn facts(
         None => local,
         Some(digest) => match local {
             Some(local) if local.digest.as_ref() == Some(&digest) => Some(local),
-            _ => Some(ImageFacts {
-                id: None,
-                digest: Some(digest),
-                volumes: Vec::new(),
-                labels: BTreeMap::new(),
-            }),
+            // It may have been pulled by its digest, which moves no tag.
+            _ => match engine.image(&by_digest(&ask.reference, &digest)).await? {
+                Some(pulled) if pulled.digest.as_ref() == Some(&digest) => Some(pulled),
+                _ => Some(ImageFacts {
+                    id: None,
+                    digest: Some(digest),
+                    volumes: Vec::new(),
+                    labels: BTreeMap::new(),
+                }),
+            },
         },
     })
+}
+
+/// As an engine is told what to pull.
+fn by_digest(reference: &ImageReference, digest: &str) -> String {
+    format!("{}/{}@{digest}", reference.registry, reference.repository)
+}
+
+/// What a registry says of a digest that is to be pulled, and of the tag beside it once the digest is gone.
+pub(crate) async fn answer(
+    engine: &dyn EngineView,
+    pinned: &str,
+    reference: &ImageReference,
+) -> RegistryAnswer {
+    let asking = async {
+        let digest = pinned.split_once('@').map(|(_, digest)| digest);
+        let digest = digest.unwrap_or_default();
+        let by_digest = ImageReference {
+            digest: Some(digest.to_owned()),
+            ..reference.clone()
+        };
+        if engine.registry_digest(&by_digest).await?.is_some() {
+            let platforms = engine.registry_platforms(reference, digest).await?;
+            return EngineResult::Ok(RegistryAnswer::Has { platforms });
+        }
+        let tag_now = match &reference.tag {
+            Some(_) => {
+                let by_tag = ImageReference {
+                    digest: None,
+                    ..reference.clone()
+                };
+                engine.registry_digest(&by_tag).await?
+            }
+            None => None,
+        };
+        Ok(RegistryAnswer::Gone { tag_now })
+    };
+    asking
+        .await
+        .unwrap_or_else(|error| RegistryAnswer::Silent { why: chain(&error) })
 }

@@ -278,6 +278,44 @@ impl Secrets {
         self.config(instance, credentials.iter(), user)
     }
 
+    /// What an instance needs and has no value of, and for whom: for everybody, for each user of whom any of its values is
+    /// known, or for whatever user there will be. `None` if nothing is missing.
+    pub fn missing(
+        &self,
+        instance: &InstanceKey,
+        credentials: &[Credential],
+    ) -> Option<MissingCredentials> {
+        let known = self
+            .stored
+            .keys()
+            .filter(|entry| entry.instance == *instance);
+        let users: BTreeSet<&str> = known.filter_map(|entry| entry.user.as_deref()).collect();
+        let mut missing: Vec<Missing> = Vec::new();
+        let whose: Vec<Option<&str>> = match users.is_empty() {
+            true => vec![None],
+            false => users.into_iter().map(Some).collect(),
+        };
+        for user in whose {
+            if let Err(found) = self.config(instance, credentials.iter(), user) {
+                missing.extend(found.missing);
+            }
+        }
+        // What is one for all is missing once.
+        let mut seen = BTreeSet::new();
+        missing.retain(|one| {
+            let user = match &one.whose {
+                Whose::User(user) => Some(user.clone()),
+                Whose::All | Whose::Nobody => None,
+            };
+            seen.insert((one.name.clone(), user))
+        });
+        (!missing.is_empty()).then(|| MissingCredentials {
+            instance: instance.clone(),
+            missing,
+            withheld: self.withheld.contains(instance),
+        })
+    }
+
     fn config<'a>(
         &self,
         instance: &InstanceKey,

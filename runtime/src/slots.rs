@@ -3,8 +3,12 @@
 //!
 //! Only callers of this working copy see each other.
 
+mod ending;
+
+pub use ending::{End, Ending};
+
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, SystemTime};
 
@@ -51,6 +55,33 @@ pub enum SlotError {
 #[derive(Debug)]
 pub struct Slot {
     file: File,
+    root: Utf8PathBuf,
+    name: String,
+    most: u32,
+    number: u32,
+    /// The call, such as `burn (process 12)`.
+    what: String,
+    /// What stood in the note of the last end when the slot was taken.
+    before: String,
+}
+
+impl Slot {
+    /// The call that has it, such as `burn (process 12)`.
+    pub fn what(&self) -> &str {
+        &self.what
+    }
+
+    /// The project's folder.
+    #[cfg(test)]
+    pub(crate) fn root(&self) -> &Utf8Path {
+        &self.root
+    }
+
+    fn tell(&mut self) -> io::Result<()> {
+        self.file.set_len(0)?;
+        self.file.write_all(self.what.as_bytes())?;
+        self.file.set_modified(SystemTime::now())
+    }
 }
 
 impl Drop for Slot {
@@ -60,10 +91,11 @@ impl Drop for Slot {
     }
 }
 
-/// Takes one of a container's `most` slots, or waits for one.
+/// Takes one of a container's `most` slots, or waits for one. `what` tells others what is called.
 pub async fn take(
     root: &Utf8Path,
     name: &str,
+    what: &str,
     most: u32,
     patience: Duration,
 ) -> Result<Slot, SlotError> {
@@ -71,9 +103,16 @@ pub async fn take(
     loop {
         for number in 0..most {
             if let Some(file) = attempt(root, name, number)? {
-                let slot = Slot { file };
-                let noted = slot.file.set_modified(SystemTime::now());
-                noted.map_err(fail(&path(root, name, number)))?;
+                let mut slot = Slot {
+                    file,
+                    what: format!("{what} (process {})", std::process::id()),
+                    root: root.to_owned(),
+                    name: name.to_owned(),
+                    most,
+                    number,
+                    before: ending::noted(root, name)?,
+                };
+                slot.tell().map_err(fail(&path(root, name, number)))?;
                 return Ok(slot);
             }
         }
@@ -88,10 +127,19 @@ pub async fn take(
     }
 }
 
+/// A container that is not called, and is not while this is kept: whoever wants to waits.
+#[derive(Debug, Default)]
+pub struct Idle {
+    /// For how long.
+    pub time: Duration,
+    _slots: Vec<File>,
+}
+
 /// How long a container has not been called; `None` while it is. One that was never called from here is taken for called
 /// just now.
-pub fn idle(root: &Utf8Path, name: &str, most: u32) -> Result<Option<Duration>, SlotError> {
+pub fn idle(root: &Utf8Path, name: &str, most: u32) -> Result<Option<Idle>, SlotError> {
     let mut last: Option<SystemTime> = None;
+    let mut slots = Vec::new();
     for number in 0..most {
         let path = path(root, name, number);
         if number > 0 && !path.exists() {
@@ -102,10 +150,19 @@ pub fn idle(root: &Utf8Path, name: &str, most: u32) -> Result<Option<Duration>, 
         };
         let modified = file.metadata().and_then(|metadata| metadata.modified());
         let modified = modified.map_err(fail(&path))?;
+        let now = SystemTime::now();
+        if modified > now {
+            // The clock was set back: idleness is counted from here, or it would begin in the future only.
+            file.set_modified(now).map_err(fail(&path))?;
+        }
         last = last.max(Some(modified));
+        slots.push(file);
     }
-    let idle = last.and_then(|last| last.elapsed().ok());
-    Ok(Some(idle.unwrap_or_default()))
+    let time = last.and_then(|last| last.elapsed().ok());
+    Ok(Some(Idle {
+        time: time.unwrap_or_default(),
+        _slots: slots,
+    }))
 }
 
 /// Forgets a container that is gone.
@@ -119,7 +176,7 @@ pub fn forget(root: &Utf8Path, name: &str, most: u32) -> Result<(), SlotError> {
             _ => {}
         }
     }
-    Ok(())
+    ending::forget(root, name)
 }
 
 /// A locked file, unless somebody else has it.
@@ -178,20 +235,20 @@ mod tests {
     #[tokio::test]
     async fn no_more_calls_than_may_go_at_once_and_a_slot_given_back_is_free() {
         let (_folder, root) = root();
-        let first = take(&root, "c", 2, NOW).await.unwrap();
-        let _second = take(&root, "c", 2, NOW).await.unwrap();
-        let third = take(&root, "c", 2, NOW).await.unwrap_err();
+        let first = take(&root, "c", "t", 2, NOW).await.unwrap();
+        let _second = take(&root, "c", "t", 2, NOW).await.unwrap();
+        let third = take(&root, "c", "t", 2, NOW).await.unwrap_err();
         assert!(matches!(third, SlotError::Busy { most: 2, .. }), "{third}");
-        take(&root, "another", 1, NOW).await.unwrap();
+        take(&root, "another", "t", 1, NOW).await.unwrap();
         drop(first);
-        take(&root, "c", 2, NOW).await.unwrap();
+        take(&root, "c", "t", 2, NOW).await.unwrap();
     }
 
     #[tokio::test]
     async fn whoever_waits_gets_the_slot_that_is_given_back() {
         let (_folder, root) = root();
-        let first = take(&root, "c", 1, NOW).await.unwrap();
-        let waiting = take(&root, "c", 1, Duration::from_secs(60));
+        let first = take(&root, "c", "t", 1, NOW).await.unwrap();
+        let waiting = take(&root, "c", "t", 1, Duration::from_secs(60));
         tokio::pin!(waiting);
         tokio::select! {
             _ = &mut waiting => panic!("two at once"),
@@ -203,8 +260,8 @@ mod tests {
     #[tokio::test]
     async fn a_container_that_is_called_is_not_idle_whatever_its_time() {
         let (_folder, root) = root();
-        let slot = take(&root, "c", 2, NOW).await.unwrap();
-        assert_eq!(idle(&root, "c", 2).unwrap(), None);
+        let slot = take(&root, "c", "t", 2, NOW).await.unwrap();
+        assert!(idle(&root, "c", 2).unwrap().is_none());
         drop(slot);
         let hour = Duration::from_secs(3600);
         let file = File::options()
@@ -212,18 +269,43 @@ mod tests {
             .open(path(&root, "c", 0))
             .unwrap();
         file.set_modified(SystemTime::now() - hour).unwrap();
-        assert!(idle(&root, "c", 2).unwrap().unwrap() >= hour);
-        assert!(idle(&root, "never seen", 1).unwrap().unwrap() < hour);
+        let kept = idle(&root, "c", 2).unwrap().unwrap();
+        assert!(kept.time >= hour);
+        let called = take(&root, "c", "t", 1, NOW).await;
+        called.expect_err("nobody calls what is about to be closed");
+        drop(kept);
+        take(&root, "c", "t", 1, NOW).await.unwrap();
+        assert!(idle(&root, "never seen", 1).unwrap().unwrap().time < hour);
+    }
+
+    #[tokio::test]
+    async fn a_clock_that_was_set_back_lets_a_session_go_idle_all_the_same() {
+        let (_folder, root) = root();
+        drop(take(&root, "c", "t", 1, NOW).await.unwrap());
+        let year = Duration::from_secs(365 * 24 * 3600);
+        let options = || {
+            File::options()
+                .write(true)
+                .open(path(&root, "c", 0))
+                .unwrap()
+        };
+        options().set_modified(SystemTime::now() + year).unwrap();
+        assert_eq!(idle(&root, "c", 1).unwrap().unwrap().time, Duration::ZERO);
+        let noted = options().metadata().unwrap().modified().unwrap();
+        assert!(
+            noted <= SystemTime::now(),
+            "the next look counts from this one"
+        );
     }
 
     #[tokio::test]
     async fn a_slot_that_was_forgotten_is_nobodys() {
         let (_folder, root) = root();
-        let old = take(&root, "c", 1, NOW).await.unwrap();
+        let old = take(&root, "c", "t", 1, NOW).await.unwrap();
         forget(&root, "c", 1).unwrap();
-        let new = take(&root, "c", 1, NOW).await.unwrap();
+        let new = take(&root, "c", "t", 1, NOW).await.unwrap();
         drop(old);
-        take(&root, "c", 1, NOW).await.unwrap_err();
+        take(&root, "c", "t", 1, NOW).await.unwrap_err();
         drop(new);
     }
 }

@@ -133,12 +133,36 @@ fn each_user_has_his_own_value_and_nobody_anothers() {
     )
     .exits(0);
     assert_eq!(states(&desk), ["TOKEN anna granted", "TOKEN ben granted"]);
+    // Who lacks what, by name: everybody the one for all, and one user his own.
+    let file = "agents/weather/capabilities/api/manifest.yaml";
+    let manifest = std::fs::read_to_string(desk.path().join(file)).unwrap();
+    let optional = "scope: user, required: false";
+    let more = "scope: user}\n  - {name: EXTRA, scope: user";
+    desk.write(file, &manifest.replace(optional, more));
+    lock(&desk);
+    run(&desk, &["grant", "api", "-y"]).exits(0);
+    with_input(
+        &desk,
+        &["set", "api", "EXTRA", "--user", "ben"],
+        b"canary-x",
+    )
+    .exits(0);
+    let missing = run(&desk, &["check", "--format", "json"]).exits(1).json();
+    let missing = missing["missing"].as_array().unwrap().iter();
+    let missing: Vec<String> = missing
+        .map(|one| format!("{} {}", one["name"], one["user"]).replace('"', ""))
+        .collect();
+    assert_eq!(missing, ["EXTRA anna", "KEY null"]);
+    desk.write(file, &manifest);
+    lock(&desk);
+    run(&desk, &["grant", "api", "-y"]).exits(0);
+    run(&desk, &["rm", "weather/api", "EXTRA", "--user", "ben"]).exits(0);
     run(&desk, &["rm", "weather/api", "TOKEN", "--user", "anna"]).exits(0);
     assert_eq!(states(&desk), ["TOKEN ben granted"]);
 }
 
 #[test]
-fn what_cannot_be_a_value_is_refused_by_name_and_odd_ones_are_pointed_out() {
+fn e04_e06_what_cannot_be_a_value_is_refused_by_name_and_odd_ones_are_pointed_out() {
     let desk = locked();
     with_input(&desk, &["set", "api", "KEY"], b"canary\0x")
         .exits(1)

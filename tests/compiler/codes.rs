@@ -1,10 +1,11 @@
 //! Every code: unique, documented, and caused by its own example.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
+use std::fs;
 
 use selu_compiler::diag::codes;
 
-use crate::fixture::{Fixture, PROJECT, assert_fresh, manifest, tree};
+use crate::fixture::{Fixture, PROJECT, assert_fresh, manifest, repository, tree};
 
 #[test]
 fn ids_and_names_are_unique_and_everything_is_documented() {
@@ -26,6 +27,31 @@ fn ids_and_names_are_unique_and_everything_is_documented() {
         assert!(!code.cure.is_empty(), "{} has no cure", code.id);
         assert!(!code.example.is_empty(), "{} has no example", code.id);
     }
+}
+
+/// codes.txt has every code that there ever was: what is no longer found keeps its line, and nothing else gets its number.
+#[test]
+fn a_code_is_never_used_for_anything_else() {
+    let path = repository().join("tests/compiler/codes.txt");
+    let text = fs::read_to_string(&path).unwrap();
+    let given = text.lines().map(|line| line.split_once(' ').unwrap());
+    let mut names: BTreeMap<&str, &str> = given.clone().collect();
+    let mut ids: BTreeMap<&str, &str> = given.map(|(id, name)| (name, id)).collect();
+    for code in codes::all() {
+        let name = *names.entry(code.id).or_insert(code.name);
+        assert_eq!(
+            name, code.name,
+            "{} was given: take another number",
+            code.id
+        );
+        let id = *ids.entry(code.name).or_insert(code.id);
+        assert_eq!(id, code.id, "{} was given: take another name", code.name);
+    }
+    let lines: Vec<String> = names
+        .iter()
+        .map(|(id, name)| format!("{id} {name}\n"))
+        .collect();
+    assert_fresh("tests/compiler/codes.txt", &lines.concat());
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod again;
 mod agent;
 mod codes;
 mod corpus;
+mod cures;
 mod field;
 mod fuzz;
 mod layout;

@@ -29,6 +29,9 @@ prepare = ["make", "server"]
 
 [discovery]
 on_change = "hold"
+
+[runtime]
+idle_stop = true
 "#,
     );
     let checked = fixture.check();
@@ -50,6 +53,7 @@ on_change = "hold"
     );
     assert_eq!(settings.prepare[&weather], ["make", "server"]);
     assert_eq!(settings.on_change, OnChange::Hold);
+    assert!(settings.idle_stop);
 }
 
 #[test]

@@ -80,7 +80,7 @@ impl Calls {
     }
 }
 
-async fn open_pipe(gateway: &str, network: &str) -> Result<Channel, String> {
+pub(crate) async fn open_pipe(gateway: &str, network: &str) -> Result<Channel, String> {
     let engine = selu_runtime::engine::docker::connect(None)
         .await
         .map_err(|error| error.to_string())?;
@@ -90,7 +90,7 @@ async fn open_pipe(gateway: &str, network: &str) -> Result<Channel, String> {
 }
 
 /// The outer error is the call's, the inner one the tool's.
-async fn invoke(
+pub(crate) async fn invoke(
     channel: Channel,
     tool: &str,
     arguments: &Value,

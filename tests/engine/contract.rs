@@ -36,6 +36,9 @@ fn kind(error: &EngineError) -> &'static str {
         EngineError::Conflict { .. } => "conflict",
         EngineError::NotFound { .. } => "not found",
         EngineError::RateLimited { .. } => "rate limited",
+        EngineError::Unsupported { .. } => "unsupported",
+        EngineError::Unauthorized { .. } => "unauthorized",
+        EngineError::Tls { .. } => "no tls",
         EngineError::Refused { .. } => "refused",
         EngineError::Protocol { .. } => "protocol",
     }

@@ -13,12 +13,13 @@ use crate::cutting::{Call, Door, How};
 use crate::project::{Run, TestProject};
 use crate::world::docker_text;
 
-const WAYS: [How; 8] = [
+const WAYS: [How; 9] = [
     How::After,
     How::Before,
     How::KilledAfter,
     How::Within,
     How::KilledBefore,
+    How::Interrupted,
     How::Status(500),
     How::Status(409),
     How::Silence,
@@ -131,6 +132,15 @@ impl Operation<'_> {
                 spoilt.stderr
             );
             assert_ne!(spoilt.code, 101, "{context}: panicked: {}", spoilt.stderr);
+            if how == How::Interrupted {
+                // It may have been the last thing to do.
+                let ended = matches!(spoilt.code, 0 | 130);
+                assert!(
+                    ended,
+                    "{context}: exit code {}: {}",
+                    spoilt.code, spoilt.stderr
+                );
+            }
             let lock_between = lock(project);
             let known: BTreeSet<&str> = lock_before.lines().chain(lock_after.lines()).collect();
             let strange: Vec<&str> = lock_between

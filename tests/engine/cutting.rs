@@ -13,6 +13,7 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use serde_json::Value;
 use tokio::net::{UnixListener, UnixStream};
 
 /// What happens to the chosen call.
@@ -32,6 +33,8 @@ pub(crate) enum How {
     KilledBefore,
     /// As [`Self::After`], and the client is killed.
     KilledAfter,
+    /// The client is interrupted, as by Ctrl-C, and the call goes on.
+    Interrupted,
 }
 
 /// One call of an operation. How often an engine is asked for the same thing depends on how long that takes, so a call is
@@ -51,8 +54,12 @@ pub(crate) struct Door {
     _folder: tempfile::TempDir,
 }
 
+/// Changes the body of a call of some kind, as an engine would that does not know an option.
+pub(crate) type Ignoring = (&'static str, fn(&mut Value));
+
 #[derive(Default)]
 struct State {
+    ignoring: Option<Ignoring>,
     /// The kinds of the calls that came, in order.
     calls: Vec<String>,
     spoil: Option<(Call, How)>,
@@ -65,12 +72,24 @@ type Answer = Response<BoxBody<Bytes, std::io::Error>>;
 impl Door {
     /// Opens one in front of the engine's socket; `spoil` says which call, and how.
     pub(crate) fn open(spoil: Option<(Call, How)>) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let socket = folder.path().join("engine.sock");
-        let state = Arc::new(Mutex::new(State {
+        Self::with(State {
             spoil,
             ..State::default()
-        }));
+        })
+    }
+
+    /// Opens one in front of an engine that ignores an option.
+    pub(crate) fn ignoring(option: Ignoring) -> Self {
+        Self::with(State {
+            ignoring: Some(option),
+            ..State::default()
+        })
+    }
+
+    fn with(state: State) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("engine.sock");
+        let state = Arc::new(Mutex::new(state));
         let (open, closed) = tokio::sync::oneshot::channel();
         let (ready, is_ready) = std::sync::mpsc::channel();
         let (path, shared) = (socket.clone(), Arc::clone(&state));
@@ -98,7 +117,7 @@ impl Door {
         format!("unix://{}", self.socket.display())
     }
 
-    /// Whom to kill where the way of spoiling says so.
+    /// Whom to kill or interrupt where the way of spoiling says so.
     pub(crate) fn client_is(&self, process: u32) {
         self.state.lock().unwrap().client = Some(process);
     }
@@ -126,12 +145,36 @@ async fn serve(listener: UnixListener, state: Arc<Mutex<State>>) {
     }
 }
 
+/// A call's body on its way to the engine.
+type Sent = BoxBody<Bytes, hyper::Error>;
+
+/// The call with another body.
+async fn changed(
+    request: Request<Incoming>,
+    change: fn(&mut Value),
+) -> Result<Request<Sent>, CutOff> {
+    let (mut head, body) = request.into_parts();
+    let body = body.collect().await.map_err(|_| CutOff)?.to_bytes();
+    let mut value: Value = serde_json::from_slice(&body).unwrap();
+    change(&mut value);
+    let text = serde_json::to_vec(&value).unwrap();
+    head.headers.remove("transfer-encoding");
+    head.headers.insert("content-length", text.len().into());
+    let body = Full::new(Bytes::from(text)).map_err(|never: Infallible| match never {});
+    Ok(Request::from_parts(head, body.boxed()))
+}
+
 /// A call that was cut off: hyper ends the connection without an answer.
 #[derive(Debug, thiserror::Error)]
 #[error("cut off")]
 struct CutOff;
 
 async fn pass(request: Request<Incoming>, state: Arc<Mutex<State>>) -> Result<Answer, CutOff> {
+    let ignoring = state.lock().unwrap().ignoring;
+    let request = match ignoring {
+        Some((of_kind, change)) if kind(&request) == of_kind => changed(request, change).await?,
+        _ => request.map(|body| body.boxed()),
+    };
     let how = {
         let mut state = state.lock().unwrap();
         let kind = kind(&request);
@@ -153,19 +196,23 @@ async fn pass(request: Request<Incoming>, state: Arc<Mutex<State>>) -> Result<An
             Err(CutOff)
         }
         Some(How::Status(code)) => Ok(refusal(code)),
+        Some(How::Interrupted) => {
+            signal_client(&state, "-INT").await;
+            forward(request, false).await
+        }
         Some(How::Silence) => std::future::pending().await,
         Some(how @ (How::KilledBefore | How::KilledAfter)) => {
             if how == How::KilledAfter {
                 executed(request).await;
             }
-            kill_client(&state).await;
+            signal_client(&state, "-9").await;
             Err(CutOff)
         }
     }
 }
 
 /// Lets the engine carry the call out and hears its answer to the end; an upgraded one is only begun.
-async fn executed(request: Request<Incoming>) {
+async fn executed(request: Request<Sent>) {
     if let Ok(answer) = forward(request, false).await
         && answer.status() != StatusCode::SWITCHING_PROTOCOLS
     {
@@ -173,13 +220,13 @@ async fn executed(request: Request<Incoming>) {
     }
 }
 
-async fn kill_client(state: &Arc<Mutex<State>>) {
+async fn signal_client(state: &Arc<Mutex<State>>, signal: &str) {
     // The test learns the process's number when it has started it, which may be a moment after its first call.
     loop {
         let client = state.lock().unwrap().client;
         if let Some(process) = client {
             let killed = std::process::Command::new("kill")
-                .args(["-9", &process.to_string()])
+                .args([signal, &process.to_string()])
                 .status();
             assert!(killed.is_ok_and(|status| status.success()));
             return;
@@ -204,7 +251,7 @@ fn refusal(code: u16) -> Answer {
 
 /// Carries a call to the engine and its answer back, streams of an upgraded connection included. `within` cuts the
 /// answer off after its first half, and streams after the first bytes from the engine.
-async fn forward(mut request: Request<Incoming>, within: bool) -> Result<Answer, CutOff> {
+async fn forward(mut request: Request<Sent>, within: bool) -> Result<Answer, CutOff> {
     let engine = UnixStream::connect(engine_socket())
         .await
         .map_err(|_| CutOff)?;
@@ -253,7 +300,7 @@ async fn forward(mut request: Request<Incoming>, within: bool) -> Result<Answer,
 /// The engine's answer on its way through; `left` frames are let through where it is to be cut off.
 struct Passing {
     body: Incoming,
-    _sender: hyper::client::conn::http1::SendRequest<Incoming>,
+    _sender: hyper::client::conn::http1::SendRequest<Sent>,
     left: Option<u32>,
 }
 
@@ -295,7 +342,7 @@ impl Body for Passing {
 }
 
 /// Method and path without the API's version, names and ids.
-fn kind(request: &Request<Incoming>) -> String {
+fn kind<B>(request: &Request<B>) -> String {
     let path = request.uri().path();
     let words: Vec<&str> = path
         .split('/')

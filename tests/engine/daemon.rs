@@ -302,7 +302,13 @@ impl OpenNetwork {
                 ..Default::default()
             };
             let docker = connect();
-            docker.create_network(request).await.unwrap();
+            // The engine chooses an IPv4 range, and another network may be made in it at the same moment.
+            let mut tries = 0;
+            while let Err(error) = docker.create_network(request.clone()).await {
+                tries += 1;
+                let overlaps = error.to_string().contains("Pool overlaps");
+                assert!(overlaps && tries < 20, "{error}");
+            }
             let body = ContainerCreateBody {
                 image: Some(image.to_owned()),
                 entrypoint: Some(vec!["/probe".to_owned(), "silent".to_owned()]),

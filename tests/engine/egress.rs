@@ -16,7 +16,7 @@ use lab::Lab;
 use scene::Scene;
 
 #[test]
-fn no_technique_reaches_what_is_not_listed() {
+fn d10_d11_no_technique_reaches_what_is_not_listed() {
     let Some(lab) = Lab::take() else { return };
     let scene = Scene::new("bypass");
     let mut outcomes: Vec<_> = rows::refused(&scene)

@@ -255,3 +255,70 @@ fn h07_the_lock_is_the_same_from_another_place_time_zone_and_language() {
         assert!(!first.contains(trace), "{trace}");
     }
 }
+
+#[test]
+fn i17_a_list_of_tools_that_is_not_the_locks_is_told_tool_by_tool_and_refused_under_locked() {
+    let project = TestProject::new("checks5-i17");
+    project.probe("a", "live", &["serve"], "tool_source: dynamic\n");
+    project.selu(&["build"]).expect(0);
+    project.selu(&["lock"]).expect(0);
+    let lock = project.read("selu.lock");
+    let table = |name: &str| format!("[instance.\"a/live\".tool.\"{name}\"]\n");
+    let part = |name: &str| {
+        let from = lock.find(&table(name)).unwrap();
+        let rest = &lock[from + 1..];
+        let end = rest.find("\n[").map_or(lock.len(), |at| from + 2 + at);
+        lock[from..end].to_owned()
+    };
+
+    // What was approved is what the lock says: to it, the container's list has changed in every way.
+    let (read, tcp) = (part("read"), part("tcp"));
+    let approved = read
+        .replace("description = \"", "description = \"Once more: ")
+        .replace(
+            "\"type\": \"string\"",
+            "\"maxLength\": 9,\n      \"type\": \"string\"",
+        )
+        .replace("recommended = \"allow\"", "recommended = \"ask\"")
+        .replace("policy = \"allow\"", "policy = \"ask\"");
+    let renamed = tcp.replace(&table("tcp"), &table("tcp_once"));
+    assert!(approved != read && renamed != tcp);
+    let old = lock.replace(&read, &approved).replace(&tcp, &renamed);
+    project.write("selu.lock", &old);
+
+    let checked = project.selu(&["lock", "--check", "--live"]).expect(2);
+    let applied = project
+        .selu(&["apply", "-y", "--locked", "--allow-local"])
+        .expect(2);
+    for (run, lines) in [
+        (
+            checked,
+            &[
+                "tool.read.description: Once more: Reads a file. → Reads a file.",
+                "tool.read.input_schema/properties/path/maxLength: 9 → nothing",
+                "tool.tcp: nothing → discovered",
+                "tool.tcp_once: discovered → nothing",
+            ][..],
+        ),
+        (
+            applied,
+            &[
+                "description: Once more: Reads a file. → Reads a file.",
+                "input_schema/properties/path/maxLength: 9 → nothing",
+                "recommended_policy (shown, not applied): ask → allow",
+                "a/live tcp: new tool, policy `ask`",
+                "a/live tcp_once: the tool is gone",
+            ],
+        ),
+    ] {
+        let said = format!("{}{}", run.stdout, run.stderr);
+        for line in lines {
+            assert!(said.contains(line), "{line}: {said}");
+        }
+        assert!(
+            !said.contains("policy: ask → allow"),
+            "never loosened: {said}"
+        );
+    }
+    assert_eq!(project.read("selu.lock"), old, "neither writes");
+}

@@ -129,7 +129,7 @@ fn endpoint(address: impl ToString, port: u16) -> Value {
 }
 
 #[test]
-fn from_inside_a_none_container_nothing_answers_that_answers_elsewhere() {
+fn d11_from_inside_a_none_container_nothing_answers_that_answers_elsewhere() {
     const TCP: u16 = 4711;
     const UDP: u16 = 4712;
     let _outside = Outside::new();

@@ -60,7 +60,7 @@ fn a_capability_that_is_never_ready_is_reported_with_its_own_words_and_log() {
 }
 
 #[test]
-fn a_capability_that_does_not_listen_gets_the_hint_about_its_address() {
+fn j04_a_capability_that_does_not_listen_or_only_inside_gets_the_hint_about_its_address() {
     let message = failing("silent", &["silent"]);
     assert_says(&message, &["a/probe", "0.0.0.0:50051"]);
     let message = failing("loopback", &["serve-loopback"]);
@@ -68,7 +68,7 @@ fn a_capability_that_does_not_listen_gets_the_hint_about_its_address() {
 }
 
 #[test]
-fn a_port_that_speaks_no_grpc_is_named_as_such() {
+fn j03_a_port_that_speaks_no_grpc_is_named_as_such() {
     let message = failing("banner", &["banner", "220 mail.example ESMTP ready\r\n"]);
     assert_says(&message, &["a/probe", "gRPC"]);
 }

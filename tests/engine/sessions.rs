@@ -169,6 +169,60 @@ fn an_idle_session_is_closed_by_the_next_command_and_one_in_a_call_is_not() {
     end(busy);
 }
 
+#[test]
+fn with_idle_stop_a_resident_that_nobody_calls_is_stopped_is_healthy_and_is_started_by_a_call_x4() {
+    let project = TestProject::new("sessions-asleep");
+    project.probe("a", "probe", &["serve"], "tool_source: dynamic\n");
+    let settings = project.read("selu.toml");
+    project.write(
+        "selu.toml",
+        &format!("{settings}\n[runtime]\nidle_stop = true\n"),
+    );
+    project.up();
+    let resident = project.resident("a", "probe", 1);
+    let runs = || crate::daemon::inspect(&resident)["State"]["Running"].clone();
+    let read = ["read", "path=/proc/self/comm"];
+    assert_eq!(result(invoke(&project, &read))["value"], "probe\n");
+    project.selu(&["apply", "-y"]).expect(0);
+    assert_eq!(runs(), true, "it was called just now");
+
+    let hours = std::time::SystemTime::now() - std::time::Duration::from_secs(24 * 3600);
+    for entry in std::fs::read_dir(project.path().join(".selu/calls")).unwrap() {
+        let file = std::fs::File::options()
+            .write(true)
+            .open(entry.unwrap().path());
+        file.unwrap().set_modified(hours).unwrap();
+    }
+    let lock = project.read("selu.lock");
+    let next = project.selu(&["sync"]).expect(0);
+    assert!(next.stderr.contains("is stopped"), "{}", next.stderr);
+    assert_eq!(runs(), false);
+    let status = project.selu(&["status"]).expect(0);
+    assert!(
+        status.stdout.contains("nobody called it"),
+        "{}",
+        status.stdout
+    );
+    let nothing = project.selu(&["apply", "-y"]).expect(0);
+    assert!(
+        nothing.stderr.contains("Nothing to do"),
+        "{}",
+        nothing.stderr
+    );
+    project.selu(&["sync"]).expect(0);
+    assert_eq!(runs(), false, "nobody called it");
+    assert_eq!(project.read("selu.lock"), lock);
+
+    assert_eq!(result(invoke(&project, &read))["value"], "probe\n");
+    assert_eq!(runs(), true);
+    // Without the setting, one that is stopped is not as planned.
+    crate::daemon::stop(&resident);
+    project.write("selu.toml", &settings);
+    project.selu(&["status"]).expect(2);
+    let refused = invoke(&project, &read).expect(1);
+    assert!(refused.stderr.contains("is stopped"), "{}", refused.stderr);
+}
+
 fn spawn(project: &TestProject, arguments: &[&str]) -> Child {
     Command::new(env!("CARGO_BIN_EXE_selu"))
         .current_dir(project.path())

@@ -145,6 +145,7 @@ impl Draft {
             if !found.is_empty() {
                 mine.extend(prompt(folder, place.clone()));
             }
+            document.keep_pasteable(&mut mine);
         }
         let right = mine
             .iter()

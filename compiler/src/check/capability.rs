@@ -93,6 +93,7 @@ pub(super) fn check(folder: &CapabilityFolder) -> Outcome {
         findings: &mut outcome.findings,
     };
     outcome.capability = check.capability(raw, folder).map(Arc::new);
+    document.keep_pasteable(&mut outcome.findings);
     // They are kept until all are reported.
     outcome.findings.shrink_to_fit();
     outcome

@@ -59,7 +59,16 @@ pub(super) fn id(
                 "{id:?} is not an id: lower-case letters, digits and inner hyphens, at most 63 characters"
             ),
         );
-        if let Some(close) = as_id(id) {
+        // Letters that only look like others, or that nobody sees, are better named than guessed at.
+        let foreign =
+            |c: &char| !c.is_ascii() && (c.is_alphanumeric() || crate::report::hidden(*c));
+        if let Some(letter) = id.chars().find(foreign) {
+            let number = u32::from(letter);
+            let letter = letter.escape_debug();
+            finding = finding.help(format!(
+                "`{letter}` (U+{number:04X}) is none of the letters from a to z"
+            ));
+        } else if let Some(close) = as_id(id) {
             finding = finding.help(format!("write {close}")).suggest(close);
         }
         findings.push(finding);

@@ -4,13 +4,13 @@
 //! checks those with precise places, and a validator is built in the end: what cannot be built cannot check a call.
 
 mod default;
-mod draft;
+pub(crate) mod draft;
 mod keyword;
 mod lint;
 mod meta;
 mod models;
 mod plain;
-mod pointer;
+pub(crate) mod pointer;
 mod regex;
 mod root;
 mod walk;

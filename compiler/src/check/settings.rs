@@ -71,6 +71,7 @@ pub(super) fn check(file: &SourceFile, findings: &mut Vec<Diagnostic>) -> Outcom
             data: table_data(table.get_ref(), &lines),
             span: lines.span(0..0),
         },
+        folded: Vec::new(),
     };
     let raw: RawSettings = shape::read(&document, schemas::settings(), Unknown::Settings, findings);
     Check {
@@ -173,6 +174,8 @@ impl Check<'_> {
         if let Some(on_change) = raw.discovery.and_then(|discovery| discovery.on_change) {
             self.outcome.settings.on_change = on_change;
         }
+        let idle_stop = raw.runtime.and_then(|runtime| runtime.idle_stop);
+        self.outcome.settings.idle_stop = idle_stop.unwrap_or_default();
         self.levels(raw.diagnostics.unwrap_or_default());
         self.outcome
     }

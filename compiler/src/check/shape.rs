@@ -92,6 +92,18 @@ impl Walk<'_> {
     }
 
     fn object(&mut self, node: &Node, schema: &Schema, outer: Option<&Outer<'_>>) -> Option<Value> {
+        if let Some(only) = only_required(schema)
+            && let Data::Scalar(scalar) = &node.data
+            && scalar.kind == Kind::String
+        {
+            let meant = format!("{{{only}: {}}}", scalar.text);
+            let finding = self
+                .wrong_type_finding(&node.data, "an object")
+                .help(format!("write `{meant}`"))
+                .suggest(meant);
+            self.report(finding);
+            return None;
+        }
         let map = self.entries(node)?;
         let empty = serde_json::Map::new();
         let properties = schema
@@ -104,6 +116,7 @@ impl Walk<'_> {
             .map(|names| names.iter().filter_map(Schema::as_str).collect())
             .unwrap_or_default();
         let here = Outer { properties };
+        let mut meant = Vec::new();
         let mut filled = Mapping::with_capacity(map.entries().len());
         for entry in map.entries() {
             let length = self.push(&entry.key);
@@ -118,12 +131,13 @@ impl Walk<'_> {
                         filled.insert(Value::String(entry.key.clone()), value);
                     }
                 }
-                None => self.unknown_field(&entry.key, properties, outer),
+                None => meant.extend(self.unknown_field(&entry.key, properties, outer)),
             }
             self.pointer.truncate(length);
         }
         for name in required {
-            if map.get(name).is_none() {
+            // What is misspelt is not missing besides.
+            if map.get(name).is_none() && !meant.iter().any(|meant| meant == name) {
                 let length = self.push(name);
                 self.report(Diagnostic::new(
                     &manifest::MISSING_FIELD,
@@ -320,12 +334,13 @@ impl Walk<'_> {
         }
     }
 
+    /// Says what is wrong with a field that is not known here; gives the one that is probably meant.
     fn unknown_field(
         &mut self,
         name: &str,
         properties: &serde_json::Map<String, Schema>,
         outer: Option<&Outer<'_>>,
-    ) {
+    ) -> Option<String> {
         let place = self.document.key_place(&self.pointer);
         if self.unknown == Unknown::Settings {
             let known: Vec<&str> = properties.keys().map(String::as_str).collect();
@@ -343,12 +358,21 @@ impl Walk<'_> {
                     .suggest(near);
             }
             self.report(finding);
-            return;
+            return None;
         }
         if name.starts_with("x-") {
-            return;
+            return None;
         }
-        let finding = if let Some(target) =
+        let mut meant = None;
+        let finding = if name == "<<" {
+            Diagnostic::new(
+                &yaml::BAD_MERGE,
+                place,
+                "quotes make `<<` an ordinary key, which merges nothing and is no field here",
+            )
+            .help("leave the quotes away: <<")
+            .suggest("<<")
+        } else if let Some(target) =
             field::belongs(name, properties, outer.map(|outer| outer.properties))
         {
             Diagnostic::new(
@@ -357,6 +381,7 @@ impl Walk<'_> {
                 format!("`{name}` has no effect here; it belongs {target}"),
             )
         } else if let Some(near) = field::nearest(name, properties.keys().map(String::as_str)) {
+            meant = Some(near.to_owned());
             Diagnostic::new(
                 &manifest::MISSPELT_FIELD,
                 place,
@@ -376,6 +401,7 @@ impl Walk<'_> {
             .help(format!("known are {}", field::listed(&known)))
         };
         self.report(finding);
+        meant
     }
 
     fn nothing(&mut self, scalar: &Scalar, allowed: &str) {
@@ -436,6 +462,14 @@ impl Walk<'_> {
         // Writing to a text cannot fail.
         let _ = write!(self.pointer, "/{index}");
         length
+    }
+}
+
+/// The one field that an object must have, where there is one.
+fn only_required(schema: &Schema) -> Option<&str> {
+    match schema.get("required")?.as_array()?.as_slice() {
+        [only] => only.as_str(),
+        _ => None,
     }
 }
 

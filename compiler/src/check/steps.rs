@@ -82,10 +82,13 @@ pub(super) fn check(
                 if !order.contains_key(name) {
                     let place = document.place(&format!("{base}/request/url"));
                     let message = format!("`{{{{{name}}}}}` names no step");
-                    findings.push(
-                        Diagnostic::new(&codes::STEP_NOT_FOUND, place, message)
-                            .nearest(name, order.keys().copied()),
-                    );
+                    let mut finding = Diagnostic::new(&codes::STEP_NOT_FOUND, place, message)
+                        .nearest(name, order.keys().copied());
+                    // What is pasted takes the place of the whole address.
+                    finding.suggestion = finding.suggestion.map(|near| {
+                        url.replace(&format!("{{{{{name}}}}}"), &format!("{{{{{near}}}}}"))
+                    });
+                    findings.push(finding);
                 }
             }
         }

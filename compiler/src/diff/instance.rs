@@ -121,7 +121,11 @@ pub(super) fn action(reasons: &[Reason]) -> Action {
     }
 }
 
-const STATE: &str = "state";
+/// The path of a container's state.
+pub(super) const STATE: &str = "state";
+
+/// A container that the engine is about to start again, as a reason has it.
+pub(super) const RESTARTING: &str = "restarting";
 
 /// Why the newest resident cannot stay.
 fn why_replaced(
@@ -302,7 +306,7 @@ fn state(state: &ContainerState) -> String {
         ContainerState::Created => "never started".to_owned(),
         ContainerState::Running => "running".to_owned(),
         ContainerState::Paused => "paused".to_owned(),
-        ContainerState::Restarting => "restarting".to_owned(),
+        ContainerState::Restarting => RESTARTING.to_owned(),
         ContainerState::Exited {
             oom_killed: true, ..
         } => "stopped, out of memory".to_owned(),

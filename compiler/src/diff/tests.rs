@@ -1,6 +1,8 @@
 //! Every test changes a world that was applied, and reads what there is to do. Each then applies, and applies again:
 //! nothing is left to do.
 
+use std::collections::BTreeSet;
+
 use crate::diff::{self, Action, Subject};
 use crate::model::{Capability, Credential, CredentialScope, Filesystem, NetworkMode, SharingMode};
 use crate::observed::{ContainerState, ObservedContainer};
@@ -210,7 +212,10 @@ fn rules_that_open_something_move_to_a_larger_network_and_give_the_gateway_what_
          intent! spec.user: 65532:65532 -> 0:0\n  \
          intent! spec.cap_add: - -> NET_ADMIN SETGID SETUID\n  \
          intent! spec.seccomp: {closed} -> {open}\n  \
+         intent! spec.memory_bytes: 67108864 -> 268435456\n  \
+         intent! spec.memory_swap_bytes: 67108864 -> 268435456\n  \
          intent! spec.nano_cpus: 500000000 -> 2000000000\n  \
+         intent! spec.nofile: 16384 -> 32768\n  \
          intent! spec.tmpfs./run: - -> rw,noexec,nosuid,nodev,size=65536,mode=0755\n  \
          intent! spec.volumes./egress: - -> selu_p_egress\n  \
          intent! spec.sysctls.net.ipv4.ip_unprivileged_port_start: - -> 0\n  \
@@ -404,6 +409,46 @@ fn what_stopped_is_started_and_its_missing_address_is_no_drift() {
             format!("start weather/api\n  drift state: {says} -> running\n")
         );
     }
+}
+
+#[test]
+fn what_only_stopped_may_sleep_and_nothing_else_may_x4() {
+    let exited = |oom_killed| ContainerState::Exited {
+        code: 143,
+        oom_killed,
+    };
+    let asked = BTreeSet::from([key_of("weather/api")]);
+    let nobody = BTreeSet::new();
+    for (state, asked, action) in [
+        (exited(false), &nobody, Action::NoOp),
+        (exited(false), &asked, Action::Start),
+        (exited(true), &nobody, Action::Start),
+        (ContainerState::Paused, &nobody, Action::Start),
+        (ContainerState::Created, &nobody, Action::Start),
+    ] {
+        let mut world = World::new();
+        world.apply();
+        world.container(API).state = state.clone();
+        let changes = world
+            .changes()
+            .asleep(&world.plan(), &world.observed, asked);
+        let of_api = |subject: &Subject| *subject == Subject::Instance(key_of("weather/api"));
+        let found = changes
+            .changes
+            .iter()
+            .find(|change| of_api(&change.subject));
+        assert_eq!(found.unwrap().action, action, "{state:?}");
+    }
+    // One that differs otherwise is changed, stopped or not.
+    let mut world = World::new();
+    world.apply();
+    world.container(API).state = exited(false);
+    world.capability("weather/api").limits.pids = 32;
+    let before = world.changes();
+    let after = before
+        .clone()
+        .asleep(&world.plan(), &world.observed, &nobody);
+    assert_eq!(after, before);
 }
 
 #[test]
@@ -637,6 +682,27 @@ fn a_hold_and_a_running_discovery_are_somebodys_and_a_stopped_discovery_is_not()
          delete network selu_p_discovery\n  \
          intent network: discovery of weather/api -> -\n"
     );
+}
+
+#[test]
+fn what_ends_again_and_again_is_the_same_work_at_each_moment() {
+    let mut world = World::new();
+    world.apply();
+    let at_both_moments = |world: &mut World| {
+        [ContainerState::Running, ContainerState::Restarting].map(|state| {
+            world.container(API).state = state;
+            world.changes()
+        })
+    };
+    let [running, restarting] = at_both_moments(&mut world);
+    assert_ne!(running, restarting);
+    assert_eq!(running.settled(), restarting.settled());
+    // Also where it is to be replaced, and not as if nothing were to be done.
+    world.container(API).violations.push("a bind".to_owned());
+    let [running, restarting] = at_both_moments(&mut world);
+    assert_ne!(running, restarting);
+    assert_eq!(running.settled(), restarting.settled());
+    assert!(!running.settled().is_empty());
 }
 
 #[test]

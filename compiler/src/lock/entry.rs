@@ -60,8 +60,29 @@ pub(super) fn first_policy(recommended: Option<Policy>) -> (Policy, PolicyOrigin
     }
 }
 
-/// The instance as the plan has it. `credentials_present` and the recommendations of discovered tools are not the
-/// plan's to know.
+impl LockedInstance {
+    /// The instance as the plan has it. `credentials_present` and the recommendations of discovered tools are not the
+    /// plan's to know.
+    pub(crate) fn from_plan(planned: &PlannedInstance) -> Self {
+        from_plan(planned)
+    }
+
+    /// Fills in from an older entry what a plan does not know.
+    pub(crate) fn recall(&mut self, locked: &Self) {
+        if self.image.kind == ImageKind::Unknown && self.image.written == locked.image.written {
+            self.image = locked.image.clone();
+        }
+        if let (Some(discovery), Some(locked)) = (&mut self.discovery, &locked.discovery) {
+            discovery.credentials_present = locked.credentials_present.clone();
+        }
+        for (name, tool) in &mut self.tools {
+            if let Some(locked) = locked.tools.get(name) {
+                tool.recommended = locked.recommended;
+            }
+        }
+    }
+}
+
 pub(super) fn from_plan(planned: &PlannedInstance) -> LockedInstance {
     let PlannedInstance {
         origin: _,

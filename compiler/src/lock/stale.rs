@@ -7,16 +7,15 @@ use camino::Utf8Path;
 
 use super::entry::from_plan;
 use super::values::value_changes;
-use super::{
-    Lock, LockedCredential, LockedDiscovery, LockedImage, LockedInstance, LockedTool, ToolOrigin,
+use super::words::{
+    class_word, filesystem_word, kind_word, mode_word, origin_word, policy_origin_word, scope_word,
+    sharing_word,
 };
+use super::{Lock, LockedCredential, LockedDiscovery, LockedImage, LockedInstance, LockedTool};
 use crate::diag::codes::lock as codes;
 use crate::diag::{Diagnostic, Place, shown};
-use crate::model::{
-    Class, CredentialScope, Filesystem, InstanceKey, Limits, Network, NetworkMode, Origin, Sharing,
-    SharingMode,
-};
-use crate::plan::{ImageKind, Plan, PolicyOrigin};
+use crate::model::{InstanceKey, Limits, Network, Origin, Sharing};
+use crate::plan::{ImageKind, Plan};
 
 /// One reason why a lock does not say what the directory says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -388,65 +387,4 @@ impl Compare<'_> {
 /// The names of both sides, sorted.
 fn both<'a, T>(old: &'a BTreeMap<String, T>, new: &'a BTreeMap<String, T>) -> BTreeSet<&'a String> {
     old.keys().chain(new.keys()).collect()
-}
-
-pub(super) fn class_word(class: Class) -> &'static str {
-    match class {
-        Class::Tool => "tool",
-        Class::Environment => "environment",
-    }
-}
-
-pub(super) fn filesystem_word(filesystem: Filesystem) -> &'static str {
-    match filesystem {
-        Filesystem::None => "none",
-        Filesystem::Temp => "temp",
-        Filesystem::Workspace => "workspace",
-    }
-}
-
-pub(super) fn sharing_word(mode: SharingMode) -> &'static str {
-    match mode {
-        SharingMode::Exclusive => "exclusive",
-        SharingMode::Shared => "shared",
-    }
-}
-
-pub(super) fn mode_word(mode: NetworkMode) -> &'static str {
-    match mode {
-        NetworkMode::None => "none",
-        NetworkMode::Allowlist => "allowlist",
-        NetworkMode::Any => "any",
-    }
-}
-
-pub(super) fn scope_word(scope: CredentialScope) -> &'static str {
-    match scope {
-        CredentialScope::System => "system",
-        CredentialScope::User => "user",
-    }
-}
-
-pub(super) fn kind_word(kind: ImageKind) -> &'static str {
-    match kind {
-        ImageKind::Registry => "registry",
-        ImageKind::Local => "local",
-        ImageKind::Unknown => "unknown",
-    }
-}
-
-pub(super) fn origin_word(origin: ToolOrigin) -> &'static str {
-    match origin {
-        ToolOrigin::Manifest => "manifest",
-        ToolOrigin::Discovered => "discovered",
-    }
-}
-
-pub(super) fn policy_origin_word(origin: PolicyOrigin) -> &'static str {
-    match origin {
-        PolicyOrigin::Override => "override",
-        PolicyOrigin::Manifest => "manifest",
-        PolicyOrigin::Discovered => "discovered",
-        PolicyOrigin::Default => "default",
-    }
 }

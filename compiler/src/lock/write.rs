@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::stale::{
+use super::words::{
     class_word, filesystem_word, kind_word, mode_word, origin_word, policy_origin_word, scope_word,
     sharing_word,
 };

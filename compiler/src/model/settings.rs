@@ -26,6 +26,8 @@ pub struct RawSettings {
     pub limits: Option<BTreeMap<String, Option<RawLimits>>>,
     /// Discovered tools.
     pub discovery: Option<RawDiscovery>,
+    /// What runs.
+    pub runtime: Option<RawRuntime>,
     /// A code such as `SELU0111`, or its name, → what its findings are. Errors cannot be lowered.
     pub diagnostics: Option<BTreeMap<String, Option<Level>>>,
 }
@@ -78,6 +80,15 @@ pub struct RawLimits {
     /// Processes and threads.
     #[schemars(range(min = 1, max = 4_194_304))]
     pub pids_limit: Option<u64>,
+}
+
+/// What runs.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+pub struct RawRuntime {
+    /// Whether the container that `apply` keeps is stopped, too, when nobody has called it for as long as the agent or the
+    /// manifest says. The next call starts it.
+    #[schemars(extend("default" = false))]
+    pub idle_stop: Option<bool>,
 }
 
 /// Discovered tools.

@@ -13,7 +13,9 @@ use crate::diag::shown;
 use crate::diff::ChangeSet;
 use crate::lock::Lock;
 use crate::model::{InstanceKey, OnChange, Origin, Policy, Settings};
-use crate::observed::{Observed, ObservedContainer, ObservedNetwork, ObservedVolume};
+use crate::observed::{
+    ContainerState, Observed, ObservedContainer, ObservedNetwork, ObservedVolume,
+};
 
 /// What `plan --format json` prints.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -378,7 +380,10 @@ impl Basis {
         let networks = networks.filter(|(_, network)| !for_a_while(&network.labels));
         let networks = networks.map(|(name, network)| {
             let mut network = network.clone();
-            network.attached.retain(|name| !passing(name));
+            // Which of ours are in it each of them knows itself, and one that does not run at this moment is not shown.
+            network
+                .attached
+                .retain(|name| !observed.containers.contains_key(name));
             network.attached.sort();
             (name.clone(), network_fact(&network))
         });
@@ -479,6 +484,12 @@ fn container_fact(container: &ObservedContainer) -> Fact {
         networks,
         violations,
     } = container;
+    // One that ends again and again is at one moment this and at the next moment that, and has no addresses meanwhile.
+    let state = match state {
+        ContainerState::Restarting => &ContainerState::Running,
+        state => state,
+    };
+    let networks: Vec<&String> = networks.keys().collect();
     Fact {
         id: id.clone(),
         hash: hash_of(&(state, spec, image_id, networks, violations)),

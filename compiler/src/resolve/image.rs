@@ -4,7 +4,7 @@ use crate::diag::codes::plan as code;
 use crate::diag::{Code, Diagnostic};
 use crate::lock::LockedImage;
 use crate::model::{Capability, ImageReference, InstanceKey, Origin};
-use crate::observed::{ImageFacts, Observed};
+use crate::observed::{ImageFacts, Observed, RegistryAnswer};
 use crate::plan::{ImageKind, PlannedImage, label};
 
 /// A pinned image and what is known of its content.
@@ -81,6 +81,9 @@ impl<'a> Pinning<'a, '_> {
             })
             .filter(|facts| facts.id.is_some());
         self.check_labels(content);
+        if content.is_none() {
+            self.check_registry(&reference);
+        }
         Pinned {
             image: PlannedImage {
                 written: self.capability.image.written.clone(),
@@ -93,6 +96,43 @@ impl<'a> Pinning<'a, '_> {
             },
             content,
         }
+    }
+
+    /// What would fail at the pull is found before.
+    fn check_registry(&mut self, reference: &str) {
+        let Some(observed) = self.observed else {
+            return;
+        };
+        let (code, what) = match observed.registries.get(reference) {
+            None => return,
+            Some(RegistryAnswer::Silent { why }) => (
+                &code::REGISTRY_SILENT,
+                format!("{reference} is not on the engine yet, and {why}"),
+            ),
+            Some(RegistryAnswer::Gone { tag_now }) => {
+                let written = &self.capability.image.written;
+                let now = match tag_now {
+                    Some(digest) => {
+                        format!("{written} is {digest} now, which `selu lock --upgrade` takes")
+                    }
+                    None => format!("nor anything else as {written}"),
+                };
+                let what = format!("the registry no longer has {reference}; {now}");
+                (&code::DIGEST_GONE, what)
+            }
+            Some(RegistryAnswer::Has { platforms }) => {
+                let own = &observed.engine.architecture;
+                if platforms.is_empty() || platforms.iter().any(|one| runs_on(one, own)) {
+                    return;
+                }
+                let what = format!(
+                    "{reference} is for {} and the engine is linux/{own}",
+                    platforms.join(", ")
+                );
+                (&code::PLATFORM_MISSING, what)
+            }
+        };
+        self.find(code, format!("{}: {what}", self.key));
     }
 
     fn report_moved_tag(&mut self, locked: &str) {
@@ -278,6 +318,13 @@ impl<'a> Pinning<'a, '_> {
         let place = super::place_at(origin, *image_at, "image");
         self.findings.push(Diagnostic::new(code, place, message));
     }
+}
+
+/// Whether an engine runs images of a platform: its own, and the 32 bits of its own kind.
+fn runs_on(platform: &str, architecture: &str) -> bool {
+    platform.strip_prefix("linux/").is_some_and(|own| {
+        own == architecture || matches!((architecture, own), ("amd64", "386") | ("arm64", "arm"))
+    })
 }
 
 /// Labels that only objects of ours may bear (W6).

@@ -12,7 +12,7 @@ use crate::model::{
     Filesystem, LimitOverrides, NetworkMode, Origin, Policy, Prompt, Routing, SharingMode,
     ToolSource,
 };
-use crate::observed::{ImageFacts, ObservedVolume};
+use crate::observed::{ImageFacts, ObservedVolume, RegistryAnswer};
 use crate::plan::{ImageKind, PlannedContainer, PlannedImage, PolicyOrigin, label};
 
 fn resident(world: &World) -> PlannedContainer {
@@ -226,6 +226,42 @@ fn a_moved_tag_is_reported_and_the_lock_followed() {
 }
 
 #[test]
+fn what_cannot_be_pulled_is_found_at_the_plan_and_what_the_engine_has_needs_no_registry() {
+    let has = |platforms: &[&str]| RegistryAnswer::Has {
+        platforms: platforms.iter().map(|&one| one.to_owned()).collect(),
+    };
+    let cases: [(RegistryAnswer, &[&str]); 8] = [
+        (has(&["linux/s390x", "linux/amd64"]), &[]),
+        (has(&["linux/386"]), &[]),
+        (has(&[]), &[]),
+        (has(&["linux/arm64"]), &["platform-missing"]),
+        (has(&["windows/amd64"]), &["platform-missing"]),
+        (RegistryAnswer::Gone { tag_now: None }, &["digest-gone"]),
+        (
+            RegistryAnswer::Gone {
+                tag_now: Some(OTHER_DIGEST.to_owned()),
+            },
+            &["digest-gone"],
+        ),
+        (
+            RegistryAnswer::Silent {
+                why: "it is down".to_owned(),
+            },
+            &["registry-silent"],
+        ),
+    ];
+    for (answer, codes) in cases {
+        let mut world = World::new();
+        world.lock_image(ImageKind::Registry, Some(DIGEST), None);
+        let pinned = format!("ghcr.io/acme/api@{DIGEST}");
+        world.observed.registries.insert(pinned, answer.clone());
+        assert!(world.codes().is_empty(), "the engine has it: {answer:?}");
+        world.observed.images.clear();
+        assert_eq!(world.codes(), codes, "{answer:?}");
+    }
+}
+
+#[test]
 fn another_digest_of_the_very_image_is_no_moved_tag() {
     let mut world = World::new();
     world.lock_image(ImageKind::Registry, Some(OTHER_DIGEST), None);
@@ -336,6 +372,36 @@ fn c08_swap_is_not_extra_to_the_memory_limit() {
     let spec = resident(&World::new()).spec;
     assert_eq!(spec.memory_bytes, 128 << 20);
     assert_eq!(spec.memory_swap_bytes, spec.memory_bytes);
+}
+
+#[test]
+fn what_the_registry_says_of_an_absent_digest_is_told_before_the_pull() {
+    let mut world = World::new();
+    world.lock_image(ImageKind::Registry, Some(DIGEST), None);
+    world.observed.images.clear();
+    world.observed.engine.architecture = "amd64".to_owned();
+    let reference = format!("ghcr.io/acme/api@{DIGEST}");
+    let has = |platform: &str| RegistryAnswer::Has {
+        platforms: vec![platform.to_owned()],
+    };
+    let gone = |tag_now: Option<&str>| RegistryAnswer::Gone {
+        tag_now: tag_now.map(str::to_owned),
+    };
+    let silent = RegistryAnswer::Silent {
+        why: "nobody answers".to_owned(),
+    };
+    for (answer, code) in [
+        (has("linux/amd64"), None),
+        (has("linux/386"), None),
+        (has("linux/arm64"), Some("platform-missing")),
+        (gone(Some(OTHER_DIGEST)), Some("digest-gone")),
+        (gone(None), Some("digest-gone")),
+        (silent, Some("registry-silent")),
+    ] {
+        let shown = format!("{answer:?}");
+        world.observed.registries = BTreeMap::from([(reference.clone(), answer)]);
+        assert_eq!(world.codes(), Vec::from_iter(code), "{shown}");
+    }
 }
 
 #[test]

@@ -181,6 +181,7 @@ fn agent(reader: &mut Reader<'_>, path: &Utf8Path) -> (AgentFolder, Vec<Utf8Path
     } else {
         Vec::new()
     };
+    unread_folders(reader, path, &items);
     let agent = AgentFolder {
         path: path.to_owned(),
         agent,
@@ -189,6 +190,34 @@ fn agent(reader: &mut Reader<'_>, path: &Utf8Path) -> (AgentFolder, Vec<Utf8Path
         capabilities: Vec::new(),
     };
     (agent, own)
+}
+
+/// Folders of an agent that are meant for something and read for nothing.
+fn unread_folders(reader: &mut Reader<'_>, path: &Utf8Path, items: &[Item]) {
+    let known = [CAPABILITIES, I18N];
+    for item in items.iter().filter(|item| item.is_folder) {
+        let (name, folder) = (item.name.as_str(), path.join(&item.name));
+        if known.contains(&name) {
+            continue;
+        }
+        let capability = folder.join(MANIFEST);
+        if let Some(near) = close(name, known) {
+            let message = format!("this folder is not read; the name is `{near}`");
+            reader.finding(&codes::FILE_NAME, &folder, message);
+        } else if reader.exists(capability.as_str()) {
+            let message =
+                "this file is not read: an agent's capabilities are in its `capabilities/`";
+            reader.finding(&codes::UNREAD_FILE, &capability, message);
+        }
+    }
+}
+
+/// The name that is meant; one with something behind it, such as `capabilities-old`, was put away.
+fn close(name: &str, known: [&'static str; 2]) -> Option<&'static str> {
+    if name.eq_ignore_ascii_case("capability") {
+        return Some(CAPABILITIES);
+    }
+    crate::check::nearest(name, known).filter(|near| !name.starts_with(near))
 }
 
 /// `i18n/<locale>.yaml`.

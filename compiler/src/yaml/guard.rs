@@ -24,8 +24,11 @@ pub const MAX_DEPTH: usize = 128;
 /// Bytes of text that weigh as much as one more node, so that aliases to a long text are bounded too.
 const BYTES_PER_NODE: usize = 256;
 
-/// Reads one document.
-pub(super) fn read(file: &Utf8Path, text: &str) -> (Option<Node>, Vec<Diagnostic>) {
+/// Reads one document. Gives line and column of texts over several lines, too.
+pub(super) fn read(
+    file: &Utf8Path,
+    text: &str,
+) -> (Option<Node>, Vec<(u32, u32)>, Vec<Diagnostic>) {
     let mut guard = Guard {
         file,
         text,
@@ -36,6 +39,7 @@ pub(super) fn read(file: &Utf8Path, text: &str) -> (Option<Node>, Vec<Diagnostic
         root: None,
         nodes: 0,
         documents: 0,
+        folded: Vec::new(),
     };
     let root = match guard.run(text) {
         Ok(()) => guard.root.map(|built| built.node),
@@ -44,7 +48,7 @@ pub(super) fn read(file: &Utf8Path, text: &str) -> (Option<Node>, Vec<Diagnostic
             None
         }
     };
-    (root, guard.findings)
+    (root, guard.folded, guard.findings)
 }
 
 /// A finding after which nothing more can be read.
@@ -61,6 +65,7 @@ struct Guard<'a> {
     root: Option<Built>,
     nodes: usize,
     documents: usize,
+    folded: Vec<(u32, u32)>,
 }
 
 /// A finished node with what it costs to repeat it.
@@ -139,6 +144,11 @@ impl<'a> Guard<'a> {
             Event::Alias(anchor) => self.alias(anchor, at),
             Event::Scalar(text, style, anchor, tag) => {
                 let span = self.span(at);
+                if matches!(style, ScalarStyle::Literal | ScalarStyle::Folded)
+                    || !same_line(at.start, at.end)
+                {
+                    self.folded.push((span.line, span.column));
+                }
                 let scalar = self.scalar(text.into_owned(), style, tag.as_deref(), span);
                 let weight = 1 + scalar.text.len() / BYTES_PER_NODE;
                 self.finish(

@@ -42,6 +42,9 @@ impl Scalar {
             Kind::Null if self.text.is_empty() => "nothing".to_owned(),
             Kind::Null => format!("the null `{}`", self.text),
             Kind::Bool => format!("the boolean `{}`", self.text),
+            Kind::Float if !self.text.contains(|c: char| c.is_ascii_digit()) => {
+                format!("`{}`, which is no finite number,", self.text)
+            }
             Kind::Int | Kind::Float => format!("the number `{}`", self.text),
             Kind::String => format!("the string {}", shorten(&self.text)),
         }

@@ -12,8 +12,11 @@ use super::control::{self, CONTROL_FOLDER, Question};
 use super::policy::{MAX_BYTES, Standing};
 use super::record::{self, Ask};
 use super::store::{POLICY_FOLDER, Store};
-use super::{host, parent, pipe, worker};
+use super::{host, leaks, parent, pipe, worker};
 use crate::chain;
+
+/// Another one at every boot of the machine, the same in all its containers.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 /// A role's failure, with the chain of its causes.
 type Failure = Box<dyn std::error::Error>;
@@ -30,9 +33,11 @@ pub fn main(args: &[String]) -> ExitCode {
         ["log", rest @ ..] => log(rest),
         ["hold"] => hold(),
         ["host-addresses"] => show_addresses(),
+        ["leaks", "listen"] => leaks::listen().map_err(Failure::from),
+        ["leaks", "try"] => leaks::attempt().map_err(Failure::from),
         _ => Err(format!(
             "`selu gateway {}` is no role; there are run, worker, policy, policy --show, pipe NETWORK, log, \
-             host-addresses and hold",
+             host-addresses, leaks listen, leaks try and hold",
             args.join(" ")
         )
         .into()),
@@ -133,7 +138,11 @@ fn show_addresses() -> Result<(), Failure> {
 }
 
 /// Lives as long as the desk's end of standard input (product.md 14).
+///
+/// It says which boot of the engine's machine this is, which no API tells (S13).
 fn hold() -> Result<(), Failure> {
+    let boot = std::fs::read_to_string(BOOT_ID).unwrap_or_default();
+    answer(boot.trim().as_bytes())?;
     io::copy(&mut io::stdin().lock(), &mut io::sink())?;
     Ok(())
 }

@@ -1,12 +1,15 @@
 //! The adapter for engines that speak Docker's API: Docker from 20.10 on, Podman in part.
 
 mod act;
+mod ask;
 mod call;
 mod create;
 mod credentials;
 mod find;
 mod readback;
+mod registry;
 mod streams;
+mod supported;
 #[cfg(test)]
 mod tests;
 mod usage;
@@ -23,6 +26,8 @@ pub struct Docker {
     /// Docker's own configuration, for registry credentials (product.md 20).
     config: Option<std::path::PathBuf>,
     limits: call::Limits,
+    /// What registries and helpers have answered already.
+    memory: std::sync::Arc<registry::Memory>,
 }
 
 impl Docker {

@@ -178,11 +178,20 @@ impl EngineView for Fake {
     async fn registry_digest(&self, reference: &ImageReference) -> EngineResult<Option<String>> {
         let name = world::registry_name(reference);
         let call = self.enter(format!("ask for {name}"))?;
-        let digest = lock(&self.world)
-            .registry
-            .get(&name)
-            .and_then(|image| image.facts.digest.clone());
+        let digest = lock(&self.world).registry_digest(reference);
         call.leave(Ok(digest))
+    }
+
+    async fn registry_platforms(
+        &self,
+        reference: &ImageReference,
+        digest: &str,
+    ) -> EngineResult<Vec<String>> {
+        let call = self.enter(format!(
+            "ask for the platforms of {}/{}@{digest}",
+            reference.registry, reference.repository
+        ))?;
+        call.leave(Ok(Vec::new()))
     }
 
     async fn container(&self, name: &str) -> EngineResult<Option<ObservedContainer>> {
@@ -207,7 +216,9 @@ impl EngineView for Fake {
         let usage = lock(&self.world)
             .find(name)
             .filter(|container| container.runs())
-            .map(|container| container.usage);
+            .map(|container| container.usage)
+            // As an engine that has no accounting answers.
+            .filter(|usage| usage.pids > 0);
         call.leave(Ok(usage))
     }
 

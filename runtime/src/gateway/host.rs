@@ -13,7 +13,7 @@ use super::{GatewayError, LONGEST_ANSWER, answer, silent};
 use crate::engine::{Engine, Pipe};
 
 /// The engine's name for its host's network namespace.
-const HOST_NETWORK: &str = "host";
+pub(super) const HOST_NETWORK: &str = "host";
 
 const ROLE: &str = "host-addresses";
 

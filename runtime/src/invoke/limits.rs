@@ -11,8 +11,10 @@ use tokio::time::{Instant, sleep};
 
 use super::{Call, CallError, Client, Health};
 use crate::apply::{DEFAULT_TIMEOUT, NotReady, Wait, explain_exit};
+use crate::chain::chain;
 use crate::engine::{Engine, EngineError, Incident, Usage};
 use crate::secrets::Redactor;
+use crate::slots::{End, Slot};
 use crate::stop::Stop;
 
 /// The CPU time that a call may use beyond its limit before it is seen (R2).
@@ -47,6 +49,8 @@ pub struct Bounds<'a> {
     pub limits: &'a Limits,
     /// Keeps values out of what is told of it.
     pub redactor: &'a Redactor,
+    /// The call's own place among those that the container serves.
+    pub slot: &'a Slot,
     /// Whether to stop.
     pub stop: &'a Stop,
 }
@@ -91,6 +95,16 @@ pub enum Failure {
         /// What the call saw of it.
         source: CallError,
     },
+    /// Another call that the container served had it started anew (R2).
+    #[error("the container was started anew during the call, for another call: {why}; {after}")]
+    WithAnother {
+        /// Which, and why.
+        why: String,
+        /// The container afterwards.
+        after: After,
+        /// What the call saw of it.
+        source: CallError,
+    },
     /// A process in the container ended for memory, its server did not (R3).
     #[error(
         "a process in the container was killed for memory during the call: the limit of {limit} MiB \
@@ -126,8 +140,17 @@ pub enum Failure {
 
 /// How a container is after a call that something ended.
 #[derive(Debug)]
-pub enum After {
-    /// It can be called.
+pub struct After {
+    /// The calls that ended with it, such as `burn (process 12)`.
+    pub others: Vec<String>,
+    /// Whether it can be called.
+    pub state: Again,
+}
+
+/// Whether a container that was ended can be called.
+#[derive(Debug)]
+pub enum Again {
+    /// It can.
     Ready,
     /// It cannot.
     NotReady(NotReady),
@@ -137,10 +160,18 @@ pub enum After {
 
 impl std::fmt::Display for After {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Ready => f.write_str("its container was started anew and is ready"),
-            Self::NotReady(why) => write!(f, "its container was started anew, but {why}"),
-            Self::NotStarted(why) => write!(f, "its container could not be started anew: {why}"),
+        let Self { others, state } = self;
+        if !others.is_empty() {
+            write!(
+                f,
+                "the other calls that it served ended with it: {}; ",
+                others.join(", ")
+            )?;
+        }
+        match state {
+            Again::Ready => f.write_str("its container was started anew and is ready"),
+            Again::NotReady(why) => write!(f, "its container was started anew, but {why}"),
+            Again::NotStarted(why) => write!(f, "its container could not be started anew: {why}"),
         }
     }
 }
@@ -183,10 +214,15 @@ impl Bounds<'_> {
             },
             over = self.over(&watch) => {
                 let limit = self.limits.cpu_seconds;
-                let after = self.again().await;
                 return Err(match over {
-                    Over::Used => Failure::CpuTime { limit, after },
-                    Over::Unknown(source) => Failure::Unwatched { limit, after, source },
+                    Over::Used => {
+                        let why = "had used up its CPU time (resources.max_cpu_seconds)";
+                        Failure::CpuTime { limit, after: self.again(why).await }
+                    }
+                    Over::Unknown(source) => {
+                        let after = self.again("could not be watched").await;
+                        Failure::Unwatched { limit, after, source }
+                    }
                 });
             }
         };
@@ -199,7 +235,7 @@ impl Bounds<'_> {
         let mut known = Duration::ZERO;
         let mut at = watch.started;
         loop {
-            let left = match self.engine.usage(&self.container.name).await {
+            let left = match self.reading().await {
                 Ok(Some(usage)) => {
                     known = watch.used(usage);
                     at = Instant::now();
@@ -221,6 +257,23 @@ impl Bounds<'_> {
                 None => return Over::Used,
                 Some(left) => sleep(self.pause(left)).await,
             }
+        }
+    }
+
+    /// What the container has used; `None` if it does not run. An engine that says nothing of one that runs is no reason
+    /// to let it go on for ever.
+    async fn reading(&self) -> Result<Option<Usage>, EngineError> {
+        let name = &self.container.name;
+        match self.engine.usage(name).await? {
+            Some(usage) => Ok(Some(usage)),
+            None if self.state().await == Some(ContainerState::Running) => {
+                Err(EngineError::Protocol {
+                    call: format!("read the statistics of {name}"),
+                    message: "it runs, and there is neither CPU time nor a number of processes"
+                        .to_owned(),
+                })
+            }
+            None => Ok(None),
         }
     }
 
@@ -258,14 +311,27 @@ impl Bounds<'_> {
 
     /// The connection is gone: did the container end?
     async fn lost(&self, error: CallError, watch: &Watch) -> Failure {
+        if let Ok(Some(why)) = self.slot.ended() {
+            return Failure::WithAnother {
+                why,
+                after: self.again("was lost with it").await,
+                source: error,
+            };
+        }
         let Some((code, memory)) = self.ended(watch).await else {
             return error.into();
         };
         let how = explain_exit(code, memory, self.container.spec.memory_bytes);
         let after = match self.state().await {
             // The engine has started it again by itself.
-            Some(ContainerState::Running) => self.wait().await,
-            _ => self.again().await,
+            Some(ContainerState::Running) => After {
+                others: self.others(),
+                state: self.wait().await,
+            },
+            _ => {
+                self.again(&format!("was under way when it ended: {how}"))
+                    .await
+            }
         };
         Failure::Ended {
             how,
@@ -306,7 +372,9 @@ impl Bounds<'_> {
         {
             return Failure::Processes {
                 limit: self.limits.pids,
-                after: self.again().await,
+                after: self
+                    .again("met the limit of processes (resources.pids_limit)")
+                    .await,
                 source: error,
             };
         }
@@ -329,7 +397,7 @@ impl Bounds<'_> {
         match tokio::time::timeout(WELL * 2, check).await {
             Ok(Ok(Health::Ready)) => error.into(),
             _ => Failure::Stuck {
-                after: self.again().await,
+                after: self.again("never ended").await,
                 source: error,
             },
         }
@@ -351,15 +419,41 @@ impl Bounds<'_> {
         found.ok().flatten().map(|found| found.state)
     }
 
-    /// Ends whatever goes on in the container, and has it ready for the next call.
-    async fn again(&self) -> After {
-        match self.engine.restart(&self.container.name).await {
+    /// Ends whatever goes on in the container, and has it ready for the next call. `why` says what this call did, to the
+    /// others that end with it. What another of them has begun is not done twice.
+    async fn again(&self, why: &str) -> After {
+        let others = self.others();
+        let why = format!("{} {why}", self.slot.what());
+        let own = match self.slot.end(&why).await {
+            Ok(End::Own(ending)) => Some(ending),
+            Ok(End::Others(_)) => {
+                return After {
+                    others: Vec::new(),
+                    state: self.wait().await,
+                };
+            }
+            // The limit counts more than telling the others.
+            Err(error) => {
+                tracing::debug!(instance = %self.instance, "no note of the end: {}", chain(&error));
+                None
+            }
+        };
+        let state = match self.engine.restart(&self.container.name).await {
             Ok(()) => self.wait().await,
-            Err(error) => After::NotStarted(error),
-        }
+            Err(error) => Again::NotStarted(error),
+        };
+        drop(own);
+        After { others, state }
     }
 
-    async fn wait(&self) -> After {
+    /// What else the container serves.
+    fn others(&self) -> Vec<String> {
+        self.slot
+            .others()
+            .unwrap_or_else(|error| vec![format!("any that there were ({})", chain(&error))])
+    }
+
+    async fn wait(&self) -> Again {
         let wait = Wait {
             engine: self.engine,
             gateway: self.gateway,
@@ -370,8 +464,8 @@ impl Bounds<'_> {
             stop: self.stop,
         };
         match wait.ready().await {
-            Ok(()) => After::Ready,
-            Err(why) => After::NotReady(why),
+            Ok(()) => Again::Ready,
+            Err(why) => Again::NotReady(why),
         }
     }
 }

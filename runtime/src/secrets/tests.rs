@@ -123,3 +123,38 @@ fn two_sources_that_disagree_are_refused_and_equal_ones_are_not() {
     assert!(read("one1").is_ok());
     assert!(matches!(read("two2"), Err(SecretsError::Conflict { .. })));
 }
+
+#[test]
+fn what_is_missing_is_told_by_name_and_for_whom() {
+    let credentials = vec![
+        credential("KEY", CredentialScope::System, true),
+        credential("TOKEN", CredentialScope::User, true),
+        credential("EXTRA", CredentialScope::User, false),
+    ];
+    let (project, key) = fixture(credentials.clone());
+    let told = |secrets: &Secrets| {
+        let missing = secrets.missing(&key, &credentials);
+        missing.map(|missing| missing.to_string())
+    };
+    let nothing = Secrets::gather(&project, env(&[]), None).unwrap().0;
+    assert_eq!(
+        told(&nothing).unwrap(),
+        "my-agent/weather-api needs credentials that are not set: KEY (set SELU_CRED__MY_AGENT__WEATHER_API__KEY), TOKEN \
+         (one per user: say --user)"
+    );
+    let of = |name: &str, user: &str| Entry {
+        instance: key.clone(),
+        name: name.to_owned(),
+        user: Some(user.to_owned()),
+    };
+    let mut stored = Stored::default();
+    for entry in [of("TOKEN", "anna"), of("EXTRA", "ben")] {
+        stored.values.insert(entry, "value".to_owned().into());
+    }
+    let granted = BTreeSet::from([key.clone()]);
+    let some = Secrets::default().with_store(stored, &granted);
+    let some = told(&some).unwrap();
+    assert!(some.contains("TOKEN of user ben"), "{some}");
+    assert!(!some.contains("anna"), "{some}");
+    assert_eq!(some.matches("KEY (").count(), 1, "{some}");
+}

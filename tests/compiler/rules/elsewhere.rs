@@ -49,7 +49,7 @@ pub(crate) const AT_RUNTIME: &[AtRuntime] = &[
         reason: "what a container reaches is seen from inside it",
         test: (
             "tests/engine/isolation.rs",
-            "from_inside_a_none_container_nothing_answers_that_answers_elsewhere",
+            "d11_from_inside_a_none_container_nothing_answers_that_answers_elsewhere",
         ),
     },
     AtRuntime {

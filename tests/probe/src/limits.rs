@@ -12,6 +12,10 @@ pub(crate) fn call(tool: &str, arguments: &Value) -> Option<Result<Value, String
         "burn" => Ok(burn(Duration::from_secs(number("seconds")))),
         "eat" => Ok(eat(number("mb"))),
         "fork" => fork(number("processes")),
+        "wait" => {
+            std::thread::sleep(Duration::from_millis(number("ms")));
+            Ok(json!({}))
+        }
         "never" => loop {
             println!("probe: never ends");
             std::thread::sleep(Duration::from_secs(3600));

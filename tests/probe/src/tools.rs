@@ -131,6 +131,14 @@ pub(crate) fn wrong_list(kind: &str) -> Vec<u8> {
             Err(why) => json!({"error": why}),
         },
         "dies" => std::process::exit(9),
+        // So much that nobody who reads no log may be stopped by it (J12).
+        "noisy" => {
+            let line = "probe: listing, and saying so at length ".repeat(25);
+            for _ in 0..10_000 {
+                eprintln!("{line}");
+            }
+            json!([item("a", "A.", plain())])
+        }
         "never" => loop {
             std::thread::sleep(Duration::from_secs(3600));
         },

@@ -73,7 +73,12 @@ fn anything_but_an_array_fails() {
         assert_eq!(names(&problems), ["discovery-result-invalid "], "{result}");
     }
     assert!(discovered("a", "list_tools", b"[\"\xff\"]").is_err());
+}
+
+#[test]
+fn j09_j10_one_page_of_several_is_an_error_and_no_second_one_is_asked_for() {
     let pages = read("{\"tools\": [], \"next_cursor\": \"x\"}").unwrap_err();
+    assert_eq!(names(&pages), ["discovery-result-invalid "]);
     assert!(pages[0].help.as_ref().unwrap().contains("pages"));
 }
 

@@ -38,7 +38,7 @@ pub(super) fn uri(draft: Draft) -> &'static str {
 }
 
 /// From the root's `$schema`, else 2020-12.
-pub(super) fn of(root: &Value) -> Result<Draft, Problem> {
+pub(crate) fn of(root: &Value) -> Result<Draft, Problem> {
     match root.get("$schema") {
         None => Ok(Draft::Draft202012),
         Some(value) => read(value).ok_or_else(|| unknown(value).at("/$schema")),

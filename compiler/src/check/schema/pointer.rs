@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// Appends one segment.
-pub(super) fn push(pointer: &str, segment: &str) -> String {
+pub(crate) fn push(pointer: &str, segment: &str) -> String {
     format!(
         "{pointer}/{}",
         segment.replace('~', "~0").replace('/', "~1")
@@ -20,7 +20,7 @@ pub(super) fn segments(pointer: &str) -> Vec<String> {
 }
 
 /// Undoes percent-encoding; `None` if it is malformed or not UTF-8.
-pub(super) fn decode(fragment: &str) -> Option<String> {
+pub(crate) fn decode(fragment: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(fragment.len());
     let mut rest = fragment.bytes();
     while let Some(byte) = rest.next() {
@@ -50,7 +50,7 @@ pub(super) fn encode(pointer: &str) -> String {
 }
 
 /// What a pointer leads to. Unlike `Value::pointer`, an escape that RFC 6901 does not know leads nowhere.
-pub(super) fn resolve<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
+pub(crate) fn resolve<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
     let escapes_are_right = pointer
         .split('~')
         .skip(1)

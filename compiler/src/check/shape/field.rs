@@ -46,12 +46,17 @@ pub(super) fn is_collection(schema: &Schema) -> bool {
     )
 }
 
-/// Where a field that is not known here belongs, in words.
+/// Where a field that is not known here belongs, in words. Blanks and what cannot be seen do not make it another.
 pub(super) fn belongs(
     name: &str,
     here: &Map<String, Schema>,
     outer: Option<&Map<String, Schema>>,
 ) -> Option<String> {
+    let seen: String = name
+        .chars()
+        .filter(|c| !c.is_whitespace() && !crate::report::hidden(*c))
+        .collect();
+    let name = seen.as_str();
     if here.contains_key("input_schema") && SCHEMA_KEYWORDS.contains(&name) {
         return Some("inside `input_schema`, one level down".to_owned());
     }
@@ -97,7 +102,7 @@ pub(crate) fn nearest<'a>(
 fn closeness(written: &str, known: &str) -> Option<usize> {
     let plain = |text: &str| -> String {
         text.chars()
-            .filter(|c| !matches!(c, '-' | '_'))
+            .filter(|c| !matches!(c, '-' | '_') && !c.is_whitespace() && !crate::report::hidden(*c))
             .flat_map(char::to_lowercase)
             .collect()
     };

@@ -14,7 +14,7 @@ impl Walk<'_> {
         if let Some(scalar) = node.scalar()
             && scalar.kind == Kind::Null
         {
-            self.nothing(scalar, "a value");
+            self.nothing(scalar, "a JSON Schema, such as `{type: object}`");
             return None;
         }
         Some(self.part(node))

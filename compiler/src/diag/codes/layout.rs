@@ -182,7 +182,7 @@ pub static FILE_NAME: Code = Code {
     name: "file-name-misspelt",
     severity: Severity::Error,
     rules: &["L4"],
-    cause: "A file is named nearly like one that is read, such as `manifest.yml` or `Manifest.yaml`.",
+    cause: "A file or folder is named nearly like one that is read, such as `manifest.yml`, `Manifest.yaml` or `capability/`.",
     cure: "Rename it.",
     example: "agents/helper/agent.yml:\n  id: helper\n  name: Helper\n",
 };

@@ -134,6 +134,39 @@ pub static ENGINE_WARNING: Code = Code {
     example: "# WARNING: No swap limit support",
 };
 
+/// A digest that nobody has any more.
+pub static DIGEST_GONE: Code = Code {
+    id: "SELU1113",
+    name: "digest-gone",
+    severity: Severity::Error,
+    rules: &["product.md 18"],
+    cause: "The engine does not have the pinned image, and its registry no longer has the digest: it was deleted, as registries do with what no tag holds.",
+    cure: "Take the image that the tag means now with `selu lock --upgrade` for this instance and review the change, write another digest, or push the image again.",
+    example: "image: ghcr.io/acme/weather:1 # its digest in the lock was deleted from the registry",
+};
+
+/// An image for other machines.
+pub static PLATFORM_MISSING: Code = Code {
+    id: "SELU1114",
+    name: "platform-missing",
+    severity: Severity::Error,
+    rules: &["product.md 18"],
+    cause: "The registry has the image, but not for the platform of the engine.",
+    cure: "Publish the image for this platform too (`docker buildx build --platform`), or use an engine of a platform that it is for.",
+    example: "image: ghcr.io/acme/weather:1 # pushed from an arm64 laptop only",
+};
+
+/// Nobody could say whether an image is still there.
+pub static REGISTRY_SILENT: Code = Code {
+    id: "SELU1115",
+    name: "registry-silent",
+    severity: Severity::Warning,
+    rules: &["product.md 18", "product.md 20"],
+    cause: "The engine does not have the pinned image and its registry gave no answer, so whether it can be pulled, and is for this platform, is not known yet.",
+    cure: "Log in, wait, or mend the connection as the message says; apply will pull the image or say why it cannot.",
+    example: "image: ghcr.io/acme/weather:1 # not pulled yet, and no network",
+};
+
 /// The codes of this family.
 pub static ALL: &[&Code] = &[
     &PROJECT_WITHOUT_NAME,
@@ -148,4 +181,7 @@ pub static ALL: &[&Code] = &[
     &SUBNETS_EXHAUSTED,
     &POLICY_WITHOUT_TOOL,
     &ENGINE_WARNING,
+    &DIGEST_GONE,
+    &PLATFORM_MISSING,
+    &REGISTRY_SILENT,
 ];

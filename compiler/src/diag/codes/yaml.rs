@@ -172,7 +172,7 @@ pub static TAB: Code = Code {
     name: "tab-indentation",
     severity: Severity::Error,
     rules: &["L5"],
-    cause: "A tab indents a line. Its width is not defined, so YAML forbids it.",
+    cause: "A tab indents a line, where its width is not defined and YAML forbids it, or follows a colon.",
     cure: "Use spaces.",
     example: "id: weather
 image: example.com/weather:1

@@ -100,10 +100,13 @@ fn report<'a>(
             Severity::Warning => "a warning",
             Severity::Note => "a note",
         };
-        let note = format!(
-            "`{}` is {usual} unless the project or the command line says otherwise",
-            diagnostic.code.name
-        );
+        // Errors are never lowered by settings: only in translations they are less.
+        let otherwise = if diagnostic.code.severity == Severity::Error {
+            "outside of translations"
+        } else {
+            "unless the project or the command line says otherwise"
+        };
+        let note = format!("`{}` is {usual} {otherwise}", diagnostic.code.name);
         group = group.element(Level::NOTE.message(wrapped(&note, 12, width).into_owned()));
     }
     let patch = diagnostic

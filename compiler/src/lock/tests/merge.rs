@@ -165,7 +165,7 @@ fn a_removed_tool_is_gone_and_one_that_returns_inherits_nothing_d3() {
 }
 
 #[test]
-fn a_rename_is_one_removed_and_one_added_i17() {
+fn i17_a_rename_is_one_removed_and_one_added() {
     let first = merge(None, found([tool("a", Some(Policy::Allow))]));
     let merged = merge(Some(&first.lock), found([tool("b", None)]));
     assert_eq!(

@@ -49,6 +49,20 @@ fn know_own_references(world: &mut World) {
 }
 
 #[test]
+fn a_container_that_ends_again_and_again_makes_no_plan_stale() {
+    let flips = |world: &mut World| {
+        world.container(API).state = ContainerState::Restarting;
+        for address in world.container(API).networks.values_mut() {
+            address.clear();
+        }
+        for network in world.observed.networks.values_mut() {
+            network.attached.retain(|name| name != API);
+        }
+    };
+    assert_eq!(after(flips), Vec::<String>::new());
+}
+
+#[test]
 fn a_stale_plan_names_exactly_what_has_moved() {
     assert_eq!(
         after(|world| world.container(API).spec.memory_bytes = 1),
@@ -65,6 +79,9 @@ fn a_stale_plan_names_exactly_what_has_moved() {
     assert_eq!(
         after(|world| {
             world.observed.containers.remove(API);
+            for network in world.observed.networks.values_mut() {
+                network.attached.retain(|name| name != API);
+            }
             world.observed.networks.remove("selu_p_gateway");
         }),
         [

@@ -35,7 +35,11 @@ impl Guard<'_> {
                 place(self.file, span),
                 "a mapping or list cannot be a key; keys are strings",
             )
-            .help("a `{{ placeholder }}` needs quotes around it"),
+            .help(if self.rest(span).starts_with("{{") {
+                "a `{{ placeholder }}` needs quotes around it"
+            } else {
+                "quote it if it is a key, or put the missing key in front of it"
+            }),
         )
     }
 
@@ -51,7 +55,7 @@ impl Guard<'_> {
         let marker = error.marker();
         let span = self.span(EventSpan::empty(*marker));
         let line = self.line(span.line);
-        let rest: String = line.chars().skip(span.column as usize - 1).collect();
+        let rest = self.rest(span);
         if error.info().contains("unknown anchor") {
             let word = rest
                 .trim_start()
@@ -88,14 +92,34 @@ impl Guard<'_> {
         if below.trim_start_matches(' ').starts_with('\t') {
             return self.tab(span.line + 1);
         }
-        if let Some(finding) = self.not_closed(span).or_else(|| self.no_colon(span)) {
-            return finding;
+        // The scanner points behind it.
+        let tab = line.chars().take(span.column as usize - 1).last() == Some('\t');
+        if tab && error.info().contains("whitespace") {
+            let span = Span {
+                column: span.column - 1,
+                ..span
+            };
+            return self.fatal(&codes::TAB, span, "a tab follows the colon; write a space");
         }
-        self.fatal(
-            &codes::SYNTAX,
-            span,
-            format!("this is not YAML: {}", error.info()),
-        )
+        self.not_closed(span)
+            .or_else(|| self.no_colon(span))
+            .or_else(|| self.indicator(span, &rest, error.info()))
+            .or_else(|| self.second_colon(span, error.info()))
+            .or_else(|| self.quotes(span, error.info()))
+            .unwrap_or_else(|| {
+                self.fatal(
+                    &codes::SYNTAX,
+                    span,
+                    format!("this is not YAML: {}", error.info()),
+                )
+            })
+    }
+
+    /// What the line holds from a span on.
+    fn rest(&self, span: Span) -> String {
+        let line = self.line(span.line).chars();
+        line.skip((span.column as usize).saturating_sub(1))
+            .collect()
     }
 
     fn tab(&self, line: u32) -> Fatal {
@@ -112,14 +136,96 @@ impl Guard<'_> {
         )
     }
 
+    /// A text that begins with a character that YAML keeps for itself.
+    fn indicator(&self, span: Span, rest: &str, info: &str) -> Option<Fatal> {
+        let first = rest.chars().next()?;
+        if !info.contains("unexpected character") {
+            return None;
+        }
+        let text = rest.split(" #").next().unwrap_or(rest).trim_end();
+        let flow = self.bracket().is_some();
+        let whole = Span {
+            length: (text.chars().count() as u32).max(1),
+            ..span
+        };
+        let span = if flow { span } else { whole };
+        let mut finding = self.fatal(
+            &codes::SYNTAX,
+            span,
+            format!("a text without quotes cannot begin with `{first}`"),
+        );
+        if flow || text.contains(['"', '\\']) {
+            finding.help = Some("put the text into quotes".to_owned());
+        } else {
+            finding.help = Some(format!("quote it: \"{text}\""));
+            finding.suggestion = Some(format!("\"{text}\""));
+        }
+        Some(finding)
+    }
+
+    /// A key where none can be: behind another one, or deeper than a line above that has its value already.
+    fn second_colon(&self, span: Span, info: &str) -> Option<Fatal> {
+        if !info.contains("mapping values are not allowed") {
+            return None;
+        }
+        let line = self.line(span.line);
+        let before: String = line.chars().take(span.column as usize - 1).collect();
+        let mut finding = self.fatal(
+            &codes::SYNTAX,
+            span,
+            "a key cannot be here: its line, or the one above, already holds a key with a value",
+        );
+        finding.help = Some(match before.split_once(": ") {
+            Some((_, value)) => {
+                let value = value.trim_start();
+                format!(
+                    "a text with a colon and a blank in it needs quotes, from before `{value}` to its end"
+                )
+            }
+            None => "begin the line in the same column as the key above it, or end that line after its colon".to_owned(),
+        });
+        Some(finding)
+    }
+
+    /// What is wrong inside quotes.
+    fn quotes(&self, span: Span, info: &str) -> Option<Fatal> {
+        if !info.contains("quoted") {
+            return None;
+        }
+        let (message, help) = if info.contains("trailing content") {
+            (
+                "something follows the closing quote",
+                "put all of it into the quotes, or end the line there",
+            )
+        } else if info.contains("found unexpected") {
+            (
+                "this quote is not closed",
+                "end the text with the same quote",
+            )
+        } else if info.contains("escape") {
+            (
+                "in double quotes a backslash begins an escape, and YAML does not know one in this text",
+                "double the backslash, or put the text into single quotes",
+            )
+        } else {
+            return None;
+        };
+        let mut finding = self.fatal(&codes::SYNTAX, span, message);
+        finding.help = Some(help.to_owned());
+        Some(finding)
+    }
+
+    /// What opens the innermost collection, where that is a bracket.
+    fn bracket(&self) -> Option<char> {
+        let opened = self.stack.last()?.span;
+        let first = self.rest(opened).chars().next();
+        first.filter(|c| matches!(c, '[' | '{'))
+    }
+
     /// A bracket above an error that is not indented deeper: the scanner notices it lines too late.
     fn not_closed(&self, error: Span) -> Option<Fatal> {
         let opened = self.stack.last()?.span;
-        let bracket = self
-            .line(opened.line)
-            .chars()
-            .nth(opened.column as usize - 1);
-        let bracket = bracket.filter(|c| matches!(c, '[' | '{'))?;
+        let bracket = self.bracket()?;
         let outside = indentation(self.line(error.line)) <= indentation(self.line(opened.line));
         (error.line > opened.line && outside).then(|| {
             let opened = Span {

@@ -61,6 +61,8 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// Show what apply would do; changes nothing
     Plan(PlanArgs),
+    /// What a change means for the rights of tools: revisions, directories, locks and plans compared
+    Diff(DiffArgs),
     /// Show a plan that was saved or printed, stale or foreign
     Show(ShowArgs),
     /// Make the engine as planned, discover live tools, write selu.lock
@@ -115,6 +117,35 @@ pub(crate) struct CheckArgs {
 pub(crate) enum Deny {
     /// All warnings.
     Warnings,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DiffArgs {
+    /// From which state to which: revisions (also FROM..TO), directories, selu.lock files, plans; without any from HEAD to
+    /// the directory, with one from that to the directory
+    #[arg(value_name = "STATE", num_args = 0..=2)]
+    pub(crate) states: Vec<String>,
+    /// Compare what is staged instead of the directory
+    #[arg(long)]
+    pub(crate) staged: bool,
+    /// The project's directory
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) dir: Utf8PathBuf,
+    /// Print Markdown for a comment at a pull request
+    #[arg(long)]
+    pub(crate) markdown: bool,
+    /// Exit with 2 if there is a difference of this kind
+    #[arg(long, value_enum, value_name = "KIND")]
+    pub(crate) fail_on: Option<FailOn>,
+}
+
+/// What `diff --fail-on` stops at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FailOn {
+    /// More is possible than before, or it can't be told.
+    Widening,
+    /// Anything at all differs.
+    Any,
 }
 
 #[derive(Debug, Args)]
@@ -432,9 +463,9 @@ pub(crate) enum CredentialsAction {
         #[arg(value_name = "FILE")]
         file: Utf8PathBuf,
     },
-    /// Whether every required credential has a value, from wherever
+    /// Whether every required credential has a value, from wherever, for each user of whom any value is stored
     Check {
-        /// Also of this user
+        /// For this user only
         #[arg(long, value_name = "USER")]
         user: Option<String>,
     },

@@ -5,6 +5,7 @@ pub(crate) mod build;
 pub(crate) mod check;
 pub(crate) mod credentials;
 pub(crate) mod destroy;
+pub(crate) mod diff;
 pub(crate) mod egress;
 pub(crate) mod explain;
 pub(crate) mod invoke;

@@ -27,9 +27,23 @@ fn one(error: &(dyn std::error::Error + 'static)) -> Option<String> {
             "root and members of the socket's group may open it: `sudo usermod -aG docker $USER`, then log in again \
              (members of that group are as good as root), or use a rootless engine"
         }
+        EngineError::Unsupported { .. } => {
+            "name a Docker engine from 20.10 on that runs as root, with --host, DOCKER_HOST or `docker context use`; \
+             `selu check` and `selu plan --offline` need none"
+        }
         EngineError::RateLimited { .. } => {
             "log in to the registry with `docker login`, or wait; with a complete selu.lock and pulled images no \
              registry is asked"
+        }
+        EngineError::Unauthorized { registry, .. } => {
+            return Some(format!(
+                "`docker login {registry}` with an account that may read it, and check the name: many registries say the \
+                 same of an image that does not exist"
+            ));
+        }
+        EngineError::Tls { .. } => {
+            "give the engine's host the registry's certificate (/etc/docker/certs.d/REGISTRY/ca.crt); without TLS only \
+             registries on loopback are used, or those of `insecure-registries` in the engine's configuration"
         }
         EngineError::Timeout { .. }
         | EngineError::Conflict { .. }

@@ -5,6 +5,7 @@ mod cmd;
 mod exit;
 mod held;
 mod hints;
+mod leaks;
 mod metrics;
 mod outcome;
 mod printer;
@@ -19,6 +20,7 @@ mod watch;
 use std::process::ExitCode;
 
 use clap::Parser;
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use selu_runtime::stop::Stop;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -41,6 +43,13 @@ fn main() -> ExitCode {
     };
     start_tracing(cli.global.verbose);
     let printer = Printer::new(cli.global.format);
+    // Credential values are in this process's memory: no core file gets them, and no other process of the same user (C2).
+    if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
+        printer.say(&format!(
+            "error: this process cannot be kept from core files: {error}"
+        ));
+        return Exit::Failed.into();
+    }
     let exit = match run(&cli, &printer) {
         Ok(exit) => exit,
         Err(error) => {
@@ -87,6 +96,7 @@ async fn dispatch(cli: &Cli, printer: &Printer, stop: &Stop) -> anyhow::Result<E
             Command::Check(args) => cmd::check::run(printer, args).await,
             Command::Explain(args) => cmd::explain::run(printer, args),
             Command::Plan(args) => cmd::plan::run(cli, printer, args).await,
+            Command::Diff(args) => cmd::diff::run(cli, printer, args),
             Command::Show(args) => cmd::show::run(printer, args),
             Command::Apply(args) => cmd::apply::run(cli, printer, stop, args).await,
             Command::Lock(args) => cmd::lock::run(cli, printer, stop, args).await,

@@ -18,7 +18,7 @@ use selu_compiler::source::{self, SourceSet};
 use selu_runtime::discover::Journal;
 use selu_runtime::engine::{Engine, EngineView, docker};
 use selu_runtime::lockfile::{self, LockFile, LockFileError};
-use selu_runtime::observe::observe_fresh;
+use selu_runtime::observe::{Registries, observe_with};
 use selu_runtime::secrets::{
     Declaring, EnvFile, KEY_FILE_VARIABLE, KEY_VARIABLE, Secrets, Store, Stored, grant,
 };
@@ -34,6 +34,8 @@ pub(crate) struct Loaded {
     pub(crate) sources: SourceSet,
     pub(crate) project: Project,
     pub(crate) lock: LockFile,
+    /// No registry is asked (product.md 25).
+    pub(crate) frozen: bool,
 }
 
 /// A plan against a live engine.
@@ -61,6 +63,35 @@ pub(crate) fn load(
         sources,
         project,
         lock,
+        frozen: false,
+    }))
+}
+
+/// As [`load`], with findings only where they are errors: what is compared may be an old state.
+pub(crate) fn load_silently(
+    cli: &Cli,
+    printer: &Printer,
+    directory: &Directory,
+) -> anyhow::Result<Option<Loaded>> {
+    let root = directory.dir.clone();
+    let sources = read(&root)?;
+    let mut checked = check(&sources);
+    let Some(mut project) = checked.project.take() else {
+        refuse(printer, &checked.diagnostics, &sources);
+        return Ok(None);
+    };
+    if let Some(name) = project_option(cli)? {
+        project.name = Some(name.to_owned());
+    }
+    let Some(lock) = load_lock(printer, &root, &sources)? else {
+        return Ok(None);
+    };
+    Ok(Some(Loaded {
+        root,
+        sources,
+        project,
+        lock,
+        frozen: false,
     }))
 }
 
@@ -260,7 +291,15 @@ impl Loaded {
         fresh: &BTreeSet<InstanceKey>,
         talk: bool,
     ) -> anyhow::Result<Option<Planned>> {
-        let observed = observe_fresh(engine, &self.project, pins, fresh).await?;
+        let registries = match self.frozen {
+            true => Registries::Unasked,
+            false => Registries::Asked(fresh),
+        };
+        let observed = observe_with(engine, &self.project, pins, registries).await?;
+        let journal = match self.project.settings.idle_stop {
+            true => Some(Journal::load(&self.root)?),
+            false => None,
+        };
         if talk {
             for warning in &observed.engine.warnings {
                 printer.warn(&format!(
@@ -272,7 +311,10 @@ impl Loaded {
         Ok(self
             .resolved(printer, pins, Some(&observed), talk)
             .map(|plan| {
-                let changes = diff::changes_since(self.lock(), &plan, &observed);
+                let mut changes = diff::changes_since(self.lock(), &plan, &observed);
+                if let Some(journal) = &journal {
+                    changes = changes.asleep(&plan, &observed, &self.due(&plan, journal));
+                }
                 Planned {
                     observed,
                     plan,

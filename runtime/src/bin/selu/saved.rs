@@ -97,7 +97,7 @@ pub(crate) async fn verify(
     }
     .only(&saved.targets);
     // What it was made from is the same, so this is too, unless another version of selu judges it otherwise.
-    if outline(&planned.changes) != outline(&saved.changes) {
+    if outline(&planned.changes.settled()) != outline(&saved.changes.settled()) {
         let message = "this selu would do something else for the same plan; make a new one";
         return Err(Ending::stale(message).into());
     }

@@ -4,25 +4,31 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use selu_compiler::diff::{Action, Subject};
+use selu_compiler::diff::{Action, Change, ChangeSet, Subject};
 use selu_compiler::model::{InstanceKey, SharingMode};
+use selu_compiler::observed::ContainerState;
 use selu_compiler::plan::session::{Who, container};
-use selu_compiler::plan::{PlannedContainer, PlannedInstance};
+use selu_compiler::plan::{Plan, PlannedContainer, PlannedInstance};
 use selu_compiler::resolve::free_subnet;
 use selu_runtime::apply::{self, DEFAULT_TIMEOUT, Job, Open, session_plan};
+use selu_runtime::discover::Journal;
 use selu_runtime::engine::Engine;
 use selu_runtime::secrets::Secrets;
-use selu_runtime::slots;
+use selu_runtime::slots::{self, Idle};
 use selu_runtime::stop::Stop;
 
 use crate::exit::Ending;
 use crate::held;
 use crate::hints::Hinted;
+use crate::leaks;
 use crate::printer::{Printer, shown};
 use crate::project::{Loaded, Planned};
 
 /// How many seconds opening or closing waits for another selu's work.
 const HOLD_WAIT: u64 = 60;
+
+/// How long an idle container may take to end.
+const GRACE: Duration = Duration::from_secs(10);
 
 /// What all of it is done with.
 pub(crate) struct Desk<'a> {
@@ -80,7 +86,47 @@ pub(crate) fn resident<'a>(
     Ok((&gateway.name, resident))
 }
 
+/// Whether an instance's resident runs; where `[runtime] idle_stop` is set, it need not.
+pub(crate) fn runs(planned: &Planned, key: &InstanceKey) -> bool {
+    let instance = planned.plan.instances.get(key);
+    let resident = instance.and_then(|instance| instance.resident.as_ref());
+    let found = resident.and_then(|one| planned.observed.containers.get(&one.name));
+    found.is_some_and(|found| found.state == ContainerState::Running)
+}
+
 impl Desk<'_> {
+    /// Starts a resident that was stopped while nobody called it (X4).
+    pub(crate) async fn wake(&self, planned: &Planned, key: &InstanceKey) -> anyhow::Result<()> {
+        if !self.loaded.project.settings.idle_stop {
+            return Ok(());
+        }
+        // It may have been stopped since it was looked at.
+        let (_, seen) = resident(planned, key)?;
+        let found = self.engine.container(&seen.name).await?;
+        if found.is_some_and(|found| found.state == ContainerState::Running) {
+            return Ok(());
+        }
+        self.holding(planned, "invoke", async |boot: Option<String>| {
+            let planned = self.look().await?;
+            let Planned { plan, observed, .. } = &planned;
+            leaks::ensure(self.printer, self.engine, boot.as_deref(), plan, observed).await?;
+            let (_, resident) = resident(&planned, key)?;
+            if runs(&planned, key) {
+                return Ok(());
+            }
+            let (plan, changes) = session_plan(&planned.plan, key, resident.clone());
+            let start = |mut change: Change| {
+                change.action = Action::Start;
+                change
+            };
+            let changes = ChangeSet {
+                changes: changes.changes.into_iter().map(start).collect(),
+            };
+            self.carry_out(&planned, &plan, &changes).await
+        })
+        .await
+    }
+
     /// A session's container, made if there is none that is right. A workspace from before is kept.
     pub(crate) async fn obtain(
         &self,
@@ -92,9 +138,11 @@ impl Desk<'_> {
         if Open::is_right(&planned.observed, &wanted) {
             return Ok(wanted);
         }
-        let made = self.holding(planned, "invoke", async || {
+        let made = self.holding(planned, "invoke", async |boot: Option<String>| {
             // Whoever had the hold before may have made it.
             let planned = self.look().await?;
+            let Planned { plan, observed, .. } = &planned;
+            leaks::ensure(self.printer, self.engine, boot.as_deref(), plan, observed).await?;
             let wanted = self.draft(&planned, key, who)?;
             if Open::is_right(&planned.observed, &wanted) {
                 return Ok(wanted);
@@ -114,11 +162,21 @@ impl Desk<'_> {
         wanted: PlannedContainer,
     ) -> anyhow::Result<PlannedContainer> {
         let (plan, changes) = session_plan(&planned.plan, key, wanted.clone());
+        self.carry_out(planned, &plan, &changes).await?;
+        Ok(wanted)
+    }
+
+    async fn carry_out(
+        &self,
+        planned: &Planned,
+        plan: &Plan,
+        changes: &ChangeSet,
+    ) -> anyhow::Result<()> {
         let (due, unpulled) = (BTreeSet::new(), BTreeMap::new());
         let job = Job {
             engine: self.engine,
-            plan: &plan,
-            changes: &changes,
+            plan,
+            changes,
             observed: &planned.observed,
             due: &due,
             unpulled: &unpulled,
@@ -129,7 +187,7 @@ impl Desk<'_> {
         };
         let report = apply::apply(&job).await;
         if report.interrupted {
-            let message = "interrupted; the session was not opened, and nothing was called";
+            let message = "interrupted; the container was not made ready, and nothing was called";
             return Err(Ending::interrupted_in(message).into());
         }
         for (_, outcome) in report.outcomes {
@@ -137,23 +195,26 @@ impl Desk<'_> {
                 apply::Outcome::Unchanged | apply::Outcome::Done => continue,
                 apply::Outcome::Failed(why) | apply::Outcome::NotStarted(why) => why,
             };
-            return Err(anyhow::Error::msg(why).context("the session could not be opened"));
+            return Err(anyhow::Error::msg(why).context("the container could not be made ready"));
         }
-        Ok(wanted)
+        Ok(())
     }
 
-    /// Closes sessions with their workspaces; says how many there were.
+    /// Closes the sessions that are chosen, with their workspaces, and says which. What keeps one from being called
+    /// meanwhile is kept until it is closed.
     pub(crate) async fn close_all(
         &self,
         planned: &Planned,
-        chosen: impl AsyncFn(&Open) -> anyhow::Result<bool>,
+        chosen: impl AsyncFn(&Open) -> anyhow::Result<Option<Idle>>,
     ) -> anyhow::Result<Vec<Open>> {
-        self.holding(planned, "close sessions", async || {
+        self.holding(planned, "close sessions", async |_| {
             let planned = self.look().await?;
             let mut closing = Vec::new();
+            let mut uncalled = Vec::new();
             for open in Open::all(&planned.observed) {
-                if chosen(&open).await? {
+                if let Some(idle) = chosen(&open).await? {
                     closing.push(open);
+                    uncalled.push(idle);
                 }
             }
             let names = closing.iter().map(|open| open.name.clone()).collect();
@@ -180,7 +241,7 @@ impl Desk<'_> {
         key: &InstanceKey,
         who: &Who,
     ) -> anyhow::Result<()> {
-        self.holding(planned, "close sessions", async || {
+        self.holding(planned, "close sessions", async |_| {
             let planned = self.look().await?;
             let name = who.container_name(&planned.plan.project, key);
             self.close(&planned, BTreeSet::from([name])).await?;
@@ -189,12 +250,25 @@ impl Desk<'_> {
         .await
     }
 
-    /// Closes whatever nobody has called for as long as agent or manifest say (X4).
-    pub(crate) async fn sweep(&self, planned: &Planned) -> anyhow::Result<()> {
+    /// Closes whatever nobody has called for as long as agent or manifest say (X4). What the command did is done, whether
+    /// this succeeds or not.
+    pub(crate) async fn sweep(&self, planned: &Planned) {
+        if let Err(error) = self.close_idle(planned).await {
+            self.printer.warn(&format!(
+                "idle sessions were not closed: {}",
+                shown(&self.printer.clean(&format!("{error:#}")))
+            ));
+        }
+    }
+
+    async fn close_idle(&self, planned: &Planned) -> anyhow::Result<()> {
+        if self.loaded.project.settings.idle_stop {
+            self.stop_idle(planned).await?;
+        }
         let due = |open: &Open| self.is_due(planned, open);
         let mut any = false;
         for open in Open::all(&planned.observed) {
-            any |= due(&open)?;
+            any |= due(&open)?.is_some();
         }
         if !any {
             return Ok(());
@@ -209,19 +283,73 @@ impl Desk<'_> {
         Ok(())
     }
 
-    fn is_due(&self, planned: &Planned, open: &Open) -> anyhow::Result<bool> {
-        let agent = self.loaded.project.agents.get(open.instance.agent());
-        let instance = planned.plan.instances.get(&open.instance);
+    /// Stops residents that nobody has called, where that is wished.
+    async fn stop_idle(&self, planned: &Planned) -> anyhow::Result<()> {
+        if self.idle_residents(planned)?.is_empty() {
+            return Ok(());
+        }
+        self.holding(planned, "stop what is idle", async |_| {
+            let planned = self.look().await?;
+            // Whoever calls one meanwhile waits, finds it stopped, and starts it.
+            for (key, name, _idle) in self.idle_residents(&planned)? {
+                self.engine.stop(&name, GRACE).await?;
+                let text = format!("{key} was idle and is stopped; the next call starts it");
+                self.printer.say(&text);
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Those that run as planned and were not called for so long; none that is still to be asked for its tools.
+    fn idle_residents(
+        &self,
+        planned: &Planned,
+    ) -> anyhow::Result<Vec<(InstanceKey, String, Idle)>> {
+        let asked = self
+            .loaded
+            .due(&planned.plan, &Journal::load(&self.loaded.root)?);
+        let mut idle = Vec::new();
+        for (key, instance) in &planned.plan.instances {
+            let subject = Subject::Instance(key.clone());
+            let mut changes = planned.changes.changes.iter();
+            let right =
+                changes.any(|change| change.subject == subject && change.action == Action::NoOp);
+            let (Some(resident), true) = (&instance.resident, right && runs(planned, key)) else {
+                continue;
+            };
+            if !asked.contains(key)
+                && let Some(since) = self.idle_for(planned, key, &resident.name)?
+            {
+                idle.push((key.clone(), resident.name.clone(), since));
+            }
+        }
+        Ok(idle)
+    }
+
+    fn is_due(&self, planned: &Planned, open: &Open) -> anyhow::Result<Option<Idle>> {
+        self.idle_for(planned, &open.instance, &open.name)
+    }
+
+    /// How long a container has not been called, if that is as long as agent or manifest say.
+    fn idle_for(
+        &self,
+        planned: &Planned,
+        key: &InstanceKey,
+        name: &str,
+    ) -> anyhow::Result<Option<Idle>> {
+        let agent = self.loaded.project.agents.get(key.agent());
+        let instance = planned.plan.instances.get(key);
         let (Some(agent), Some(instance)) = (agent, instance) else {
             // What is not in the directory any more is for apply to remove.
-            return Ok(false);
+            return Ok(None);
         };
         let limit = match instance.sharing.mode {
             SharingMode::Shared => Duration::from_secs(instance.sharing.idle_timeout_seconds),
             SharingMode::Exclusive => Duration::from_secs(agent.idle_timeout_minutes * 60),
         };
-        let idle = slots::idle(&self.loaded.root, &open.name, at_once(instance))?;
-        Ok(idle.is_some_and(|idle| idle >= limit))
+        let idle = slots::idle(&self.loaded.root, name, at_once(instance))?;
+        Ok(idle.filter(|idle| idle.time >= limit))
     }
 
     async fn look(&self) -> anyhow::Result<Planned> {
@@ -296,7 +424,7 @@ impl Desk<'_> {
         &self,
         planned: &Planned,
         operation: &str,
-        work: impl AsyncFnOnce() -> anyhow::Result<T>,
+        work: impl AsyncFnOnce(Option<String>) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
         let Some(gateway) = &planned.plan.gateway else {
             return Err(anyhow::Error::msg(
@@ -306,7 +434,8 @@ impl Desk<'_> {
         let project = &planned.plan.project;
         let image = &gateway.spec.image;
         let mut hold = held::take(self.engine, project, image, operation, HOLD_WAIT).await?;
-        let result = held::under(&mut hold, self.printer, self.stop, work()).await;
+        let boot = hold.boot().await;
+        let result = held::under(&mut hold, self.printer, self.stop, work(boot)).await;
         held::release(hold, self.engine, self.printer).await;
         result
     }

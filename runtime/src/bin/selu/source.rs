@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use selu_compiler::diag::Severity;
-use selu_compiler::diff::{self, ChangeSet};
+use selu_compiler::diff;
 use selu_compiler::model::{InstanceKey, Settings};
 use selu_compiler::plan::Plan;
 use selu_compiler::plan::saved::{Basis, SavedPlan};
@@ -128,7 +128,8 @@ impl Source {
                     return Ok(None);
                 };
                 let planned = planned.only(targets);
-                if planned.plan != shown.plan || planned.changes != shown.changes {
+                let same_work = planned.changes.settled() == shown.changes.settled();
+                if planned.plan != shown.plan || !same_work {
                     return Err(changed(&planned, shown, loaded).into());
                 }
                 Ok(Some(planned))
@@ -221,9 +222,9 @@ fn changed(now: &Planned, shown: &Planned, loaded: &Loaded) -> Ending {
         return saved::stale(&moved);
     }
     let mut message = "what the plan was made from has changed since it was shown:".to_owned();
-    let ChangeSet { changes } = &now.changes;
-    for change in changes {
-        if !shown.changes.changes.contains(change) {
+    let (now, shown) = (now.changes.settled(), shown.changes.settled());
+    for change in &now.changes {
+        if !shown.changes.contains(change) {
             let name = selu_runtime::events::subject_name(&change.subject);
             message.push_str(&format!("\n  {name} is now: {:?}", change.action));
         }

@@ -1,8 +1,10 @@
 //! A directory that is checked again when it changes.
 //!
 //! Files are looked at again and again: that works on every file system, also where the kernel tells of no changes
-//! (network shares, folders mounted into containers). One look asks for the state of every file that the compiler may
-//! read; what is unchanged is neither read nor checked again.
+//! (network shares, folders mounted into containers). Where it does, the next look comes at once. One look asks for the
+//! state of every file that the compiler may read; what is unchanged is neither read nor checked again.
+
+mod alarm;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,9 +16,11 @@ use camino::{Utf8Path, Utf8PathBuf};
 use selu_compiler::check::{Cache, Checked, check_again};
 use selu_compiler::source::{self, Refreshed, SourceSet};
 
-/// Shortest time between two looks.
+use alarm::Alarm;
+
+/// Shortest time between two looks that nothing asks for.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Looking takes at most one part in this many of the time.
+/// Such looking takes at most one part in this many of the time.
 const SHARE: u32 = 10;
 /// Folders of the root that hold what is compiled.
 const FOLDERS: [&str; 3] = ["agents", "capabilities", "container"];
@@ -31,12 +35,15 @@ pub(crate) struct Watch {
     /// read once more.
     young: Option<Change>,
     cost: Duration,
+    alarm: Alarm,
 }
 
 /// What is below the root.
 #[derive(Default)]
 struct Seen {
     files: BTreeMap<PathBuf, Stamp>,
+    /// Those that were entered.
+    folders: Vec<PathBuf>,
     /// Whether a symbolic link is among them: one file may then be known under several names.
     links: bool,
 }
@@ -68,6 +75,7 @@ impl Watch {
             seen: Seen::default(),
             young: Some(Change::Everything),
             cost: Duration::ZERO,
+            alarm: Alarm::new(),
         }
     }
 
@@ -77,6 +85,9 @@ impl Watch {
         let seen = Seen::below(&self.root);
         let change = self.seen.change(&seen);
         self.seen = seen;
+        if matches!(change, Some(Change::Everything)) {
+            self.listen();
+        }
         let young = std::mem::replace(&mut self.young, change.clone());
         let checked = match Change::both(young, change) {
             None => None,
@@ -93,9 +104,18 @@ impl Watch {
         (self.cache.fresh(), self.cache.len())
     }
 
-    /// How long to wait before the next look.
-    pub(crate) fn pause(&self) -> Duration {
-        PAUSE.max(self.cost * SHARE)
+    /// Waits until it is time for the next look: when something changed, or after a while. Looking never takes more than
+    /// half of the time.
+    pub(crate) async fn pause(&self) {
+        let most = PAUSE.max(self.cost * SHARE);
+        self.alarm.wait(self.cost, most).await;
+    }
+
+    /// Has the kernel tell of changes in every folder that was seen.
+    fn listen(&self) {
+        for folder in &self.seen.folders {
+            self.alarm.listen(&self.root.as_std_path().join(folder));
+        }
     }
 
     /// Whether what is read may be other than it was: a touched file is not, nor is one that is read a second time.
@@ -133,6 +153,7 @@ impl Seen {
         let Ok(entries) = fs::read_dir(root.join(folder)) else {
             return;
         };
+        self.folders.push(folder.to_owned());
         for entry in entries.flatten() {
             let name = entry.file_name();
             let name_text = name.to_string_lossy();

@@ -23,9 +23,8 @@ use futures_util::{Stream, StreamExt};
 use selu_compiler::plan::{ContainerSpec, PlannedNetwork, label};
 
 use super::Docker;
-use super::call::{plain, refused, timeout};
+use super::call::{of_registry, plain, refused, timeout};
 use super::create::{self, NO_NETWORK};
-use super::credentials;
 use super::streams::Process;
 use super::view::{INHIBIT, OUTSIDE};
 use crate::engine::{Engine, EngineError, EngineResult, EngineView, Labels, Pipe, Progress};
@@ -387,20 +386,24 @@ impl Engine for Docker {
             Some((first, _)) if first.contains(['.', ':']) || first == "localhost" => first,
             _ => "docker.io",
         };
-        let credentials = credentials::of_registry(&call, self.config.as_deref(), registry).await?;
+        let login = self.login(&call, registry).await?;
         let options = CreateImageOptionsBuilder::default()
             .from_image(plain(&call, repository)?)
             .tag(plain(&call, digest)?)
             .build();
-        let stream = self.api.create_image(Some(options), None, credentials);
-        self.follow(&call, stream, |info| {
-            let status = info.status.as_deref().unwrap_or_default();
-            match &info.id {
-                Some(id) => progress(&format!("{id}: {status}")),
-                None => progress(status),
-            }
-        })
-        .await
+        let stream = self
+            .api
+            .create_image(Some(options), None, login.credentials.clone());
+        let pulled = self
+            .follow(&call, stream, |info| {
+                let status = info.status.as_deref().unwrap_or_default();
+                match &info.id {
+                    Some(id) => progress(&format!("{id}: {status}")),
+                    None => progress(status),
+                }
+            })
+            .await;
+        pulled.map_err(|error| of_registry(error, registry, &login.source))
     }
 
     async fn build(

@@ -20,6 +20,8 @@ pub(super) struct Limits {
     pub(super) act: Duration,
     /// One answer of a registry through the engine.
     pub(super) registry: Duration,
+    /// One answer of a credential helper.
+    pub(super) helper: Duration,
     /// The next piece of a stream: a pull, a load, a build.
     pub(super) next: Duration,
 }
@@ -31,6 +33,7 @@ impl Default for Limits {
             look: Duration::from_secs(20),
             act: Duration::from_secs(60),
             registry: Duration::from_secs(60),
+            helper: Duration::from_secs(30),
             next: Duration::from_secs(300),
         }
     }
@@ -104,6 +107,9 @@ pub(super) fn refusal(call: &str, status: u16, message: &str) -> EngineError {
     if status == 429 || says(&["toomanyrequests", "too many requests", "rate limit"]) {
         return EngineError::RateLimited { call, message };
     }
+    if says(&["x509:", "tls: ", "http response to https client"]) {
+        return EngineError::Tls { call, message };
+    }
     if status == 409
         && says(&[
             "already in use by container",
@@ -136,6 +142,42 @@ pub(super) fn refusal(call: &str, status: u16, message: &str) -> EngineError {
         call,
         status,
         message,
+    }
+}
+
+/// What a registry's refusal through the engine means, with the credentials that were used.
+pub(super) fn of_registry(error: EngineError, registry: &str, login: &str) -> EngineError {
+    match error {
+        EngineError::Refused {
+            call,
+            status,
+            message,
+        } => {
+            let text = message.to_lowercase();
+            let words = [
+                "unauthorized",
+                "denied",
+                "no basic auth credentials",
+                "authentication required",
+            ];
+            if status == 401 || status == 403 || words.iter().any(|word| text.contains(word)) {
+                return EngineError::Unauthorized {
+                    call,
+                    registry: registry.to_owned(),
+                    message: format!("{login}: {message}"),
+                };
+            }
+            EngineError::Refused {
+                call,
+                status,
+                message,
+            }
+        }
+        EngineError::RateLimited { call, message } => EngineError::RateLimited {
+            call,
+            message: format!("{message} (registry {registry}, asked with {login})"),
+        },
+        other => other,
     }
 }
 
@@ -200,6 +242,53 @@ mod tests {
             refusal("pull x", 0, "manifest unknown"),
             EngineError::NotFound { .. }
         ));
+    }
+
+    #[test]
+    fn trouble_with_a_registrys_tls_is_told_from_everything_else() {
+        for body in [
+            "Get \"https://r.example/v2/\": x509: certificate signed by unknown authority",
+            "Get \"https://r.example/v2/\": x509: certificate is valid for a.example, not r.example",
+            "Get \"https://r.example/v2/\": http: server gave HTTP response to HTTPS client",
+            "Get \"https://r.example/v2/\": remote error: tls: handshake failure",
+        ] {
+            let error = refusal("pull x", 500, body);
+            assert!(matches!(error, EngineError::Tls { .. }), "{error}");
+        }
+        let down =
+            "Get \"https://r.example/v2/\": dial tcp 192.0.2.1:443: connect: connection refused";
+        assert!(matches!(
+            refusal("pull x", 500, down),
+            EngineError::Refused { .. }
+        ));
+    }
+
+    #[test]
+    fn a_refused_login_is_known_by_status_or_text_and_names_whose_it_was() {
+        let texts = [
+            (500, "unauthorized: incorrect username or password"),
+            (
+                404,
+                "pull access denied for x, repository does not exist or may require 'docker login'",
+            ),
+            (500, "no basic auth credentials"),
+            (401, "anything"),
+        ];
+        for (status, body) in texts {
+            let error = of_registry(
+                refusal("pull x", status, body),
+                "r.example",
+                "no credentials (a)",
+            );
+            assert!(matches!(error, EngineError::Unauthorized { .. }), "{error}");
+            let text = error.to_string();
+            assert!(
+                text.contains("r.example") && text.contains("no credentials (a)"),
+                "{text}"
+            );
+        }
+        let other = of_registry(refusal("pull x", 500, "disk full"), "r.example", "a");
+        assert!(matches!(other, EngineError::Refused { .. }), "{other}");
     }
 
     #[test]

@@ -14,11 +14,8 @@ use serde::Deserialize;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
-use super::call::{refused, timeout};
+use super::call::refused;
 use crate::engine::EngineResult;
-
-/// How long a helper may take.
-const HELPER: Duration = Duration::from_secs(30);
 
 /// Docker Hub's key in Docker's configuration.
 const HUB_KEY: &str = "https://index.docker.io/v1/";
@@ -45,19 +42,47 @@ struct Helped {
     secret: String,
 }
 
-/// What Docker's configuration in `folder` has for a registry; `None` if it has nothing.
+/// As whom a registry is asked.
+#[derive(Clone)]
+pub(super) struct Login {
+    /// `None` to ask as nobody in particular.
+    pub(super) credentials: Option<DockerCredentials>,
+    /// Where they are from, or why there are none; never what they are.
+    pub(super) source: String,
+}
+
+impl Login {
+    fn none(why: String) -> Self {
+        Self {
+            credentials: None,
+            source: format!("no credentials ({why})"),
+        }
+    }
+
+    fn of(credentials: DockerCredentials, source: &str) -> Self {
+        Self {
+            credentials: Some(credentials),
+            source: format!("the credentials of {source}"),
+        }
+    }
+}
+
+/// What Docker's configuration in `folder` has for a registry.
 pub(super) async fn of_registry(
     call: &str,
     folder: Option<&Path>,
     registry: &str,
-) -> EngineResult<Option<DockerCredentials>> {
+    limit: Duration,
+) -> EngineResult<Login> {
     let Some(folder) = folder else {
-        return Ok(None);
+        return Ok(Login::none("no home and no DOCKER_CONFIG".to_owned()));
     };
     let file = folder.join("config.json");
     let text = match fs::read_to_string(&file) {
         Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok(Login::none(format!("{} does not exist", file.display())));
+        }
         Err(error) => return Err(refused(call, format!("{}: {error}", file.display()))),
     };
     // The parser's own message could quote a secret: the place must do.
@@ -76,28 +101,35 @@ pub(super) async fn of_registry(
         .iter()
         .find_map(|key| config.cred_helpers.get(key))
         .or(config.creds_store.as_ref());
+    let mut without = format!("{} has none for {registry}", file.display());
     if let Some(helper) = helper {
         let asked = if registry == "docker.io" {
             HUB_KEY
         } else {
             registry
         };
-        if let Some(found) = ask(call, helper, asked).await? {
-            return Ok(Some(found));
+        match ask(call, helper, asked, limit).await? {
+            Helper::Has(found) => return Ok(Login::of(*found, &program(helper))),
+            Helper::HasNone => without = format!("{} has none for {registry}", program(helper)),
+            Helper::Missing => without = format!("{} is not installed", program(helper)),
         }
     }
-    let Some((key, auth)) = config
+    let found = config
         .auths
         .iter()
-        .find(|(key, _)| keys.iter().any(|wanted| host_of(key) == host_of(wanted)))
-    else {
-        return Ok(None);
+        .find(|(key, _)| keys.iter().any(|wanted| host_of(key) == host_of(wanted)));
+    let Some((key, auth)) = found else {
+        return Ok(Login::none(without));
     };
-    stored(auth, registry).map_err(|()| {
+    let stored = stored(auth, registry).map_err(|()| {
         refused(
             call,
             format!("{}: the entry {key} is unreadable", file.display()),
         )
+    })?;
+    Ok(match stored {
+        Some(credentials) => Login::of(credentials, &file.display().to_string()),
+        None => Login::none(without),
     })
 }
 
@@ -141,8 +173,20 @@ fn stored(auth: &Auth, registry: &str) -> Result<Option<DockerCredentials>, ()> 
     }))
 }
 
-async fn ask(call: &str, helper: &str, registry: &str) -> EngineResult<Option<DockerCredentials>> {
-    let program = format!("docker-credential-{helper}");
+/// What a helper has.
+enum Helper {
+    Has(Box<DockerCredentials>),
+    HasNone,
+    /// It is configured and not installed, as when a configuration is taken to another machine (B13).
+    Missing,
+}
+
+fn program(helper: &str) -> String {
+    format!("docker-credential-{helper}")
+}
+
+async fn ask(call: &str, helper: &str, registry: &str, limit: Duration) -> EngineResult<Helper> {
+    let program = program(helper);
     if !helper
         .bytes()
         .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
@@ -153,26 +197,41 @@ async fn ask(call: &str, helper: &str, registry: &str) -> EngineResult<Option<Do
         ));
     }
     let failed = |error: io::Error| refused(call, format!("credential helper {program}: {error}"));
-    let mut child = Command::new(&program)
+    let spawned = Command::new(&program)
         .arg("get")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .kill_on_drop(true)
-        .spawn()
-        .map_err(failed)?;
+        .spawn();
+    let mut child = match spawned {
+        Ok(child) => child,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Helper::Missing),
+        Err(error) => return Err(failed(error)),
+    };
     if let Some(mut input) = child.stdin.take() {
-        input.write_all(registry.as_bytes()).await.map_err(failed)?;
+        match input.write_all(registry.as_bytes()).await {
+            Ok(()) => {}
+            // It answers without having read the question; the answer counts.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+            Err(error) => return Err(failed(error)),
+        }
     }
-    let output = tokio::time::timeout(HELPER, child.wait_with_output())
+    let output = tokio::time::timeout(limit, child.wait_with_output())
         .await
-        .map_err(|_| timeout(&format!("{call}: {program}"), HELPER))?
+        .map_err(|_| {
+            let message = format!(
+                "credential helper {program} did not answer within {} s",
+                limit.as_secs()
+            );
+            refused(call, message)
+        })?
         .map_err(failed)?;
     let text = String::from_utf8_lossy(&output.stdout);
     if !output.status.success() {
         // Helpers say so on standard output.
         if text.contains("credentials not found") {
-            return Ok(None);
+            return Ok(Helper::HasNone);
         }
         return Err(refused(
             call,
@@ -186,13 +245,13 @@ async fn ask(call: &str, helper: &str, registry: &str) -> EngineResult<Option<Do
         )
     })?;
     let token = helped.username == "<token>";
-    Ok(Some(DockerCredentials {
+    Ok(Helper::Has(Box::new(DockerCredentials {
         username: (!token).then_some(helped.username),
         password: (!token).then(|| helped.secret.clone()),
         identitytoken: token.then_some(helped.secret),
         serveraddress: Some(registry.to_owned()),
         ..DockerCredentials::default()
-    }))
+    })))
 }
 
 #[cfg(test)]
@@ -202,8 +261,16 @@ mod tests {
     async fn found(config: &str, registry: &str) -> EngineResult<Option<String>> {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("config.json"), config).unwrap();
-        let found = of_registry("pull x", Some(folder.path()), registry).await?;
-        Ok(found.and_then(|credentials| credentials.username))
+        let login = of_registry(
+            "pull x",
+            Some(folder.path()),
+            registry,
+            Duration::from_secs(5),
+        )
+        .await?;
+        Ok(login
+            .credentials
+            .and_then(|credentials| credentials.username))
     }
 
     #[tokio::test]
@@ -232,13 +299,20 @@ mod tests {
         let message = found(broken, "ghcr.io").await.unwrap_err().to_string();
         assert!(message.contains("config.json, line 1"), "{message}");
         assert!(!message.contains("c2VjcmV0"), "{message}");
-        let message = found(r#"{"credsStore":"no-such-helper-here"}"#, "ghcr.io")
-            .await
-            .unwrap_err()
-            .to_string();
-        assert!(
-            message.contains("docker-credential-no-such-helper-here"),
-            "{message}"
+    }
+
+    #[tokio::test]
+    async fn b13_a_helper_that_is_not_installed_leaves_us_without_credentials_and_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = r#"{"credsStore":"no-such-helper-here"}"#;
+        fs::write(folder.path().join("config.json"), config).unwrap();
+        let limit = Duration::from_secs(5);
+        let login = of_registry("pull x", Some(folder.path()), "ghcr.io", limit).await;
+        let login = login.unwrap();
+        assert!(login.credentials.is_none());
+        assert_eq!(
+            login.source,
+            "no credentials (docker-credential-no-such-helper-here is not installed)"
         );
     }
 }

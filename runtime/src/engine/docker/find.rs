@@ -250,6 +250,7 @@ async fn open(
         address: address.to_owned(),
         config: around.config.clone(),
         limits,
+        memory: std::sync::Arc::default(),
     };
     docker
         .call("ping", limits.ping, docker.api.ping())

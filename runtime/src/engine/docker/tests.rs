@@ -36,6 +36,7 @@ async fn double(answer: fn(&str) -> Answer) -> (Docker, tempfile::TempDir) {
         look: short,
         act: short,
         registry: short,
+        helper: short,
         next: short,
     };
     let address = format!("unix://{}", socket.display());

@@ -185,32 +185,31 @@ mod tests {
         usage(&serde_json::from_value(stats).unwrap())
     }
 
+    /// What Docker 20.10 answered on a host with cgroup v1.
+    const V1: &str = include_str!("usage/cgroup-v1.json");
+
+    /// The same reading as Docker has it on a host with cgroup v2, after the reference of its API: the kernel counts in
+    /// microseconds and not by CPU, nothing is known of the highest memory use, and without a limit of processes there
+    /// is the largest number.
+    const V2: &str = include_str!("usage/cgroup-v2.json");
+
     #[test]
     fn usage_is_read_from_both_versions_of_cgroups() {
-        // As Docker 20.10 with cgroup v1 and Docker 26.1 with cgroup v2 answer; fields that are not read left out.
-        let v1 = json!({
-            "read": "2026-11-30T14:10:00.639398951Z",
-            "pids_stats": {"current": 1, "limit": 16},
-            "cpu_stats": {"cpu_usage": {
-                "total_usage": 64_391_732, "percpu_usage": [40_000_000, 24_391_732],
-                "usage_in_kernelmode": 10_000_000, "usage_in_usermode": 50_000_000,
-            }},
-            "memory_stats": {"usage": 12_775_424, "max_usage": 13_049_856, "failcnt": 0, "limit": 33_554_432},
-        });
-        let v2 = json!({
-            "read": "2026-11-30T14:10:00.639398951Z",
-            "pids_stats": {"current": 1, "limit": 16},
-            "cpu_stats": {"cpu_usage": {
-                "total_usage": 64_391_732, "usage_in_kernelmode": 10_000_000, "usage_in_usermode": 54_391_732,
-            }},
-            "memory_stats": {"usage": 12_775_424, "stats": {"anon": 1}, "limit": 33_554_432},
-        });
-        let expected = Usage {
-            cpu_nanos: 64_391_732,
-            pids: 1,
-        };
-        assert_eq!(read(v1), Some(expected));
-        assert_eq!(read(v2), Some(expected));
+        for (text, cpu_nanos) in [(V1, 31_715_024), (V2, 31_715_000)] {
+            let expected = Usage { cpu_nanos, pids: 3 };
+            assert_eq!(read(serde_json::from_str(text).unwrap()), Some(expected));
+        }
+    }
+
+    #[test]
+    fn a_reading_without_cpu_time_or_processes_is_none_and_not_zero() {
+        for text in [V1, V2] {
+            for field in ["/cpu_stats/cpu_usage", "/pids_stats"] {
+                let mut stats: serde_json::Value = serde_json::from_str(text).unwrap();
+                *stats.pointer_mut(field).unwrap() = json!({});
+                assert_eq!(read(stats), None, "{field}");
+            }
+        }
     }
 
     #[test]

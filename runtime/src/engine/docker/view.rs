@@ -19,7 +19,7 @@ use selu_compiler::plan::label;
 
 use super::Docker;
 use super::call::{plain, timeout};
-use super::{credentials, readback};
+use super::{readback, supported};
 use crate::engine::{
     EngineError, EngineResult, EngineView, Incident, LogRange, LogSource, LogStream, Usage,
 };
@@ -139,33 +139,15 @@ impl EngineView for Docker {
     }
 
     async fn registry_digest(&self, reference: &ImageReference) -> EngineResult<Option<String>> {
-        let ImageReference {
-            written: _,
-            registry,
-            repository,
-            tag,
-            digest,
-        } = reference;
-        let name = match (digest, tag) {
-            (Some(digest), _) => format!("{registry}/{repository}@{digest}"),
-            (None, Some(tag)) => format!("{registry}/{repository}:{tag}"),
-            (None, None) => format!("{registry}/{repository}:latest"),
-        };
-        let call = format!("ask {registry} for {name}");
-        let plain = plain(&call, &name)?;
-        let credentials = credentials::of_registry(&call, self.config.as_deref(), registry).await?;
-        let asking = self.api.inspect_registry_image(plain, credentials);
-        match self.call(&call, self.limits.registry, asking).await {
-            Ok(answer) => match answer.descriptor.digest {
-                Some(digest) => Ok(Some(digest)),
-                None => Err(EngineError::Protocol {
-                    call,
-                    message: "the registry's answer has no digest".to_owned(),
-                }),
-            },
-            Err(EngineError::NotFound { .. }) => Ok(None),
-            Err(error) => Err(error),
-        }
+        self.asked_digest(reference).await
+    }
+
+    async fn registry_platforms(
+        &self,
+        reference: &ImageReference,
+        digest: &str,
+    ) -> EngineResult<Vec<String>> {
+        self.asked_platforms(reference, digest).await
     }
 
     async fn container(&self, name: &str) -> EngineResult<Option<ObservedContainer>> {
@@ -266,26 +248,7 @@ impl Docker {
             self.call("ask for the version", self.limits.look, self.api.version()),
             self.call("ask for information", self.limits.look, self.api.info()),
         )?;
-        let podman = version
-            .components
-            .iter()
-            .flatten()
-            .any(|component| component.name.contains("Podman"));
-        Ok(EngineFacts {
-            id: info.id.clone().unwrap_or_default(),
-            version: format!(
-                "{} {} (API {})",
-                if podman { "Podman" } else { "Docker" },
-                version.version.unwrap_or_default(),
-                version.api_version.unwrap_or_default(),
-            ),
-            cpus: info
-                .ncpu
-                .and_then(|count| u64::try_from(count).ok())
-                .unwrap_or(0),
-            architecture: version.arch.unwrap_or_default(),
-            warnings: info.warnings.unwrap_or_default(),
-        })
+        supported::facts(version, info)
     }
 
     /// Inspects our containers concurrently, and each image among them once. One that is removed meanwhile is absent.

@@ -432,6 +432,25 @@ impl World {
         }
     }
 
+    /// What the registry has for a tag, or whether it has a digest at all.
+    pub(super) fn registry_digest(&self, reference: &ImageReference) -> Option<String> {
+        let digest = |image: &Image| image.facts.digest.clone();
+        if reference.digest.is_none() {
+            return self
+                .registry
+                .get(&registry_name(reference))
+                .and_then(digest);
+        }
+        let repository = format!("{}/{}", reference.registry, reference.repository);
+        let own = |name: &str| {
+            name.rsplit_once(':')
+                .is_some_and(|(own, _)| own == repository)
+        };
+        let images = self.registry.iter().filter(|(name, _)| own(name));
+        let mut digests = images.filter_map(|(_, image)| digest(image));
+        digests.find(|found| Some(found) == reference.digest.as_ref())
+    }
+
     fn next_id(&mut self) -> String {
         self.made += 1;
         format!("{:064x}", self.made)
@@ -439,8 +458,20 @@ impl World {
 }
 
 pub(super) fn registry_name(reference: &ImageReference) -> String {
-    let tag = reference.tag.as_deref().unwrap_or("latest");
-    format!("{}/{}:{tag}", reference.registry, reference.repository)
+    let ImageReference {
+        written: _,
+        registry,
+        repository,
+        tag,
+        digest,
+    } = reference;
+    match digest {
+        Some(digest) => format!("{registry}/{repository}@{digest}"),
+        None => format!(
+            "{registry}/{repository}:{}",
+            tag.as_deref().unwrap_or("latest")
+        ),
+    }
 }
 
 /// Tag and labels of a `docker save` archive.

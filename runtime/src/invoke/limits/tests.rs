@@ -1,5 +1,6 @@
 use super::*;
 use crate::engine::fake::Fake;
+use crate::slots;
 use selu_compiler::plan::spec::helper_spec;
 use selu_compiler::plan::{ContainerSpec, PlannedNetwork};
 
@@ -52,7 +53,13 @@ async fn with_bounds<T>(cores: f64, test: impl AsyncFnOnce(&Fake, &Bounds<'_>) -
     // Nothing in this engine is ever ready again, and nobody is to wait for that.
     let stop = Stop::default();
     stop.request();
+    let folder = tempfile::tempdir().unwrap();
+    let root = camino::Utf8Path::from_path(folder.path()).unwrap();
+    let slot = slots::take(root, NAME, "t", 2, Duration::ZERO)
+        .await
+        .unwrap();
     let bounds = Bounds {
+        slot: &slot,
         engine: &engine,
         gateway: "selu_t_gateway",
         instance: &instance,
@@ -154,6 +161,17 @@ async fn a_call_that_cannot_be_watched_goes_on_no_longer_than_it_may() {
 }
 
 #[tokio::test]
+async fn an_engine_that_accounts_for_nothing_lets_no_call_go_on_for_ever() {
+    with_bounds(50.0, async |engine, bounds| {
+        engine.edit(|world| world.containers.get_mut(NAME).unwrap().usage.pids = 0);
+        let never = std::future::pending::<Result<(), CallError>>();
+        let failure = bounds.within(never).await.unwrap_err();
+        assert!(matches!(failure, Failure::Unwatched { .. }), "{failure}");
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_container_that_ended_is_explained_in_its_grade_r3() {
     for (incidents, text) in [
         (
@@ -213,6 +231,41 @@ async fn a_failing_tool_is_explained_by_the_limit_that_hindered_it() {
             "{failure}"
         );
         assert_eq!(engine.writes(), [format!("restart container {NAME}")]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_call_that_ends_others_names_them_and_they_are_told_why_and_start_nothing_anew_r2() {
+    with_bounds(1.0, async |engine, bounds| {
+        let root = bounds.slot.root();
+        let other = slots::take(root, NAME, "write", 2, Duration::ZERO);
+        let other = other.await.unwrap();
+        let beside = Bounds {
+            slot: &other,
+            ..*bounds
+        };
+        let pids = |engine: &Fake, pids| {
+            engine.edit(|world| world.containers.get_mut(NAME).unwrap().usage.pids = pids);
+        };
+        pids(engine, 16);
+        let failure = bounds
+            .within(async { Err::<(), _>(tool_failed()) })
+            .await
+            .unwrap_err();
+        assert!(failure.to_string().contains("write (process"), "{failure}");
+        let failure = beside
+            .within(async { Err::<(), _>(broken()) })
+            .await
+            .unwrap_err();
+        let told = failure.to_string();
+        assert!(told.contains("for another call: t (process"), "{told}");
+        assert!(told.contains("resources.pids_limit"), "{told}");
+        assert_eq!(
+            engine.writes(),
+            [format!("restart container {NAME}")],
+            "once for both"
+        );
     })
     .await;
 }

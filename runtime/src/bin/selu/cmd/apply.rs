@@ -20,10 +20,12 @@ use crate::cmd::plan::show;
 use crate::exit::{Ending, Exit};
 use crate::held;
 use crate::hints::Hinted;
+use crate::leaks;
 use crate::outcome::{Locking, Mode, Outcome, stale_text};
 use crate::printer::Printer;
 use crate::project::{Loaded, Planned, load, load_lock};
 use crate::saved;
+use crate::sessions::Desk;
 use crate::source::{Source, refuse_used};
 use crate::targets::{self, Targets, meant};
 
@@ -79,6 +81,8 @@ pub(crate) async fn run(
     if planned.changes.is_empty() && due.is_empty() {
         hold::sweep(engine.as_ref(), &planned.plan.project, &planned.observed).await?;
         let outcome = Outcome::of(Report::unchanged(&planned.changes));
+        warn_of_missing(printer, &planned.plan, targets, &secrets);
+        sweep(printer, stop, &source, engine.as_ref(), &secrets, &planned).await;
         printer.say("Nothing to do: everything runs as planned.");
         return locking.finish(&planned.plan, outcome, &mut journal);
     }
@@ -108,7 +112,10 @@ pub(crate) async fn run(
         timeout,
     )
     .await?;
+    let boot = hold.boot().await;
     let work = async {
+        let Planned { plan, observed, .. } = &planned;
+        leaks::ensure(printer, engine.as_ref(), boot.as_deref(), plan, observed).await?;
         let Some((planned, unpulled)) =
             settle(printer, stop, &source, engine.as_ref(), &secrets, &planned).await?
         else {
@@ -144,15 +151,40 @@ pub(crate) async fn run(
         Err(error) => Err(error),
     };
     held::release(hold, engine.as_ref(), printer).await;
+    sweep(printer, stop, &source, engine.as_ref(), &secrets, &planned).await;
     result
+}
+
+/// Sessions that nobody has called for long (X4). A plan in a file says nothing of the agents that they are of.
+async fn sweep(
+    printer: &Printer,
+    stop: &Stop,
+    source: &Source,
+    engine: &dyn Engine,
+    secrets: &Secrets,
+    planned: &Planned,
+) {
+    if let Source::Directory { loaded, .. } = source
+        && !stop.requested()
+    {
+        let desk = Desk {
+            printer,
+            stop,
+            loaded,
+            engine,
+            secrets,
+        };
+        desk.sweep(planned).await;
+    }
 }
 
 /// A directory, or a plan in a file, which reads no YAML. `None` once findings were reported.
 fn source(cli: &Cli, printer: &Printer, args: &ApplyArgs) -> anyhow::Result<Option<Source>> {
     let Some(path) = &args.plan else {
-        let Some(loaded) = load(cli, printer, &args.directory)? else {
+        let Some(mut loaded) = load(cli, printer, &args.directory)? else {
             return Ok(None);
         };
+        loaded.frozen = args.strict.frozen;
         return Ok(Some(Source::Directory {
             targets: targets::choose(&loaded.project, &args.chosen.targets)?,
             loaded: Box::new(loaded),
@@ -219,11 +251,20 @@ fn announce(
     for key in due {
         printer.say(&format!("{key}: will be asked which tools it has"));
     }
+    warn_of_missing(printer, plan, targets, secrets);
+}
+
+/// Credentials without a value, by name and for whom: known before anything starts (product.md 29).
+pub(crate) fn warn_of_missing(
+    printer: &Printer,
+    plan: &Plan,
+    targets: &Targets,
+    secrets: &Secrets,
+) {
     for (key, instance) in &plan.instances {
-        if !meant(targets, key) {
-            continue;
-        }
-        if let Err(missing) = secrets.discovery_config(key, &instance.credentials) {
+        if meant(targets, key)
+            && let Some(missing) = secrets.missing(key, &instance.credentials)
+        {
             printer.warn(&missing.to_string());
         }
     }

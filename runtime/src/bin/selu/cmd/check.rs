@@ -142,7 +142,7 @@ async fn watch(printer: &Printer, args: &CheckArgs) -> anyhow::Result<Exit> {
             ));
             shown = text;
         }
-        tokio::time::sleep(watch.pause()).await;
+        watch.pause().await;
         began = Instant::now();
     }
 }

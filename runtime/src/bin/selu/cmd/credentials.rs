@@ -10,7 +10,7 @@ use secrecy::{ExposeSecret, SecretString};
 use selu_compiler::diag::shown;
 use selu_compiler::model::{CredentialScope, InstanceKey};
 use selu_compiler::plan::{Plan, PlannedInstance};
-use selu_runtime::secrets::{Entry, Store, Stored, entries_of, grant};
+use selu_runtime::secrets::{Entry, Store, Stored, Whose, entries_of, grant};
 use serde_json::{Value, json};
 
 use crate::args::{Cli, CredentialsAction, CredentialsArgs, Directory};
@@ -194,10 +194,23 @@ impl Desk<'_> {
         let secrets = self.loaded.secrets(cli, self.printer)?;
         let mut missing = Vec::new();
         for (key, one) in &self.plan.instances {
-            if let Err(error) = secrets.call_config(key, &one.credentials, user) {
+            let found = match user {
+                Some(_) => secrets.call_config(key, &one.credentials, user).err(),
+                None => secrets.missing(key, &one.credentials),
+            };
+            if let Some(error) = found {
                 self.printer.data(&format!("{error}\n"));
                 missing.extend(error.missing.iter().map(|credential| {
-                    json!({ "instance": key, "name": credential.name, "withheld": error.withheld })
+                    let user = match &credential.whose {
+                        Whose::User(user) => Some(user),
+                        Whose::All | Whose::Nobody => None,
+                    };
+                    json!({
+                        "instance": key,
+                        "name": credential.name,
+                        "user": user,
+                        "withheld": error.withheld,
+                    })
                 }));
             }
         }

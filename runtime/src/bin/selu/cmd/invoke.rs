@@ -56,17 +56,22 @@ pub(crate) async fn run(
     consent(printer, args, &key, called, &request.preview()).await?;
 
     let engine = loaded.engine(cli).await?;
+    let most = at_once(called.instance);
+    let place =
+        async |name: &str| slots::take(&loaded.root, name, &args.tool, most, slots::PATIENCE).await;
+    // Taken before anybody looks: what is called is not idle, so nobody closes what was seen.
+    let own = match &who {
+        Some(who) => Some(place(&who.container_name(&plan.project, &key)).await?),
+        None => None,
+    };
     let Some(planned) = loaded.plan(printer, engine.view(), false).await? else {
         return Ok(Exit::Failed);
     };
     let (gateway, resident) = resident(&planned, &key)?;
-    let most = at_once(called.instance);
-    let name = match &who {
-        Some(who) => who.container_name(&planned.plan.project, &key),
-        None => resident.name.clone(),
+    let slot = match own {
+        Some(slot) => slot,
+        None => place(&resident.name).await?,
     };
-    // Taken first: what is called is not idle, so nobody closes it.
-    let _slot = slots::take(&loaded.root, &name, most, slots::PATIENCE).await?;
     stop.begin_work();
     let desk = Desk {
         printer,
@@ -77,7 +82,10 @@ pub(crate) async fn run(
     };
     let container = match &who {
         Some(who) => desk.obtain(&planned, &key, who).await?,
-        None => resident.clone(),
+        None => {
+            desk.wake(&planned, &key).await?;
+            resident.clone()
+        }
     };
     let bounds = Bounds {
         engine: engine.as_ref(),
@@ -86,6 +94,7 @@ pub(crate) async fn run(
         container: &container,
         limits: &called.instance.limits,
         redactor: secrets.redactor(),
+        slot: &slot,
         stop,
     };
     let work = async {
@@ -115,12 +124,7 @@ pub(crate) async fn run(
         result: &result,
         terminal_on_success: called.tool.terminal_on_success,
     }));
-    if let Err(error) = desk.sweep(&planned).await {
-        printer.warn(&format!(
-            "idle sessions were not closed: {}",
-            shown(&printer.clean(&format!("{error:#}")))
-        ));
-    }
+    desk.sweep(&planned).await;
     Ok(Exit::Done)
 }
 

@@ -17,6 +17,7 @@ use crate::args::{Cli, LockArgs};
 use crate::exit::{Ending, Exit};
 use crate::held;
 use crate::hints::Hinted;
+use crate::leaks;
 use crate::outcome::{Locking, Mode, Outcome, stale_text};
 use crate::printer::Printer;
 use crate::project::{Loaded, Planned, document, load};
@@ -115,6 +116,7 @@ pub(crate) async fn run(
         engine: engine.as_ref(),
         secrets: &secrets,
         ready_timeout: Duration::from_secs(args.ready_timeout),
+        boot: hold.boot().await,
     };
     let result = held::under(&mut hold, printer, stop, run.discover(&wanted, &mut report)).await;
     // The lock is written while nobody else can write it.
@@ -309,6 +311,8 @@ struct Run<'a> {
     engine: &'a dyn Engine,
     secrets: &'a Secrets,
     ready_timeout: Duration,
+    /// Of the engine's machine.
+    boot: Option<String>,
 }
 
 impl Run<'_> {
@@ -327,6 +331,7 @@ impl Run<'_> {
             engine,
             secrets,
             ready_timeout,
+            ref boot,
         } = *self;
         let fresh = BTreeSet::new();
         let plan = || loaded.plan_from(printer, engine.view(), pins, &fresh, false);
@@ -334,6 +339,12 @@ impl Run<'_> {
         let Some(mut planned) = plan().await? else {
             return Ok(None);
         };
+        let Planned {
+            plan: now,
+            observed,
+            ..
+        } = &planned;
+        leaks::ensure(printer, engine, boot.as_deref(), now, observed).await?;
         let mut unpulled = BTreeMap::new();
         if wanted.iter().any(|key| {
             planned

@@ -6,6 +6,7 @@ use selu_compiler::report;
 use selu_runtime::discover::Journal;
 
 use crate::args::{Cli, PlanArgs};
+use crate::cmd::apply::warn_of_missing;
 use crate::exit::Exit;
 use crate::outcome::counted;
 use crate::printer::Printer;
@@ -34,6 +35,7 @@ pub(crate) async fn run(cli: &Cli, printer: &Printer, args: &PlanArgs) -> anyhow
     let planned = planned.only(&targets);
     let document = planned.document(&targets, secrets.redactor());
     show(printer, &document)?;
+    warn_of_missing(printer, &planned.plan, &targets, &secrets);
     let mut due = loaded.due(&planned.plan, &Journal::load(&loaded.root)?);
     due.retain(|key| meant(&targets, key));
     for key in &due {

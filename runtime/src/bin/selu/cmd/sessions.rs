@@ -2,7 +2,7 @@
 
 use selu_compiler::plan::session::Who;
 use selu_runtime::apply::Open;
-use selu_runtime::slots;
+use selu_runtime::slots::{self, Idle};
 use selu_runtime::stop::Stop;
 use serde_json::{Value, json};
 
@@ -44,6 +44,7 @@ pub(crate) async fn run(
                 let instance = planned.plan.instances.get(&open.instance);
                 let most = instance.map_or(1, at_once);
                 let idle = slots::idle(&loaded.root, &open.name, most)?;
+                let idle = idle.map(|idle| idle.time);
                 let state = match (open.running, idle) {
                     (false, _) => "stopped".to_owned(),
                     (true, None) => "in a call".to_owned(),
@@ -70,7 +71,8 @@ pub(crate) async fn run(
             return Ok(Exit::Done);
         }
         SessionsAction::Close { all: true, .. } => {
-            desk.close_all(&planned, async |_| Ok(true)).await?
+            desk.close_all(&planned, async |_| Ok(Some(Idle::default())))
+                .await?
         }
         SessionsAction::Close {
             capability,
@@ -97,7 +99,7 @@ pub(crate) async fn run(
             };
             let asked = |open: &Open| open.instance == key && open.who == who;
             let closed = desk
-                .close_all(&planned, async |open| Ok(asked(open)))
+                .close_all(&planned, async |open| Ok(asked(open).then(Idle::default)))
                 .await?;
             if closed.is_empty() {
                 desk.close_rest(&planned, &key, &who).await?;

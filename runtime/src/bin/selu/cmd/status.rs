@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use selu_compiler::diff::{Action, Change};
+use selu_compiler::diff::{Action, Change, Subject};
 use selu_compiler::plan::PlannedGateway;
 use selu_compiler::report::{escape, summary};
 use selu_runtime::apply::{policy_state, session_rules};
@@ -16,6 +16,7 @@ use crate::args::{Cli, Directory};
 use crate::exit::Exit;
 use crate::printer::Printer;
 use crate::project::{Planned, document, load};
+use crate::sessions::runs;
 
 /// How long one health check may take.
 const HEALTH: Duration = Duration::from_secs(5);
@@ -118,6 +119,14 @@ async fn line(engine: &dyn Engine, printer: &Printer, planned: &Planned, change:
             differences: differences.collect(),
         };
     }
+    if asleep(planned, change) {
+        return Line {
+            name,
+            state: "stopped, because nobody called it; the next call starts it".to_owned(),
+            right: true,
+            differences: Vec::new(),
+        };
+    }
     match health(engine, planned, change).await {
         Ok(()) => Line {
             name,
@@ -134,8 +143,16 @@ async fn line(engine: &dyn Engine, printer: &Printer, planned: &Planned, change:
     }
 }
 
+/// Whether it does not run and need not (`[runtime] idle_stop`).
+fn asleep(planned: &Planned, change: &Change) -> bool {
+    match &change.subject {
+        Subject::Instance(key) => !runs(planned, key),
+        Subject::Gateway(_) | Subject::Container(_) | Subject::Network(_) => false,
+    }
+}
+
 async fn health(engine: &dyn Engine, planned: &Planned, change: &Change) -> Result<(), String> {
-    let selu_compiler::diff::Subject::Instance(key) = &change.subject else {
+    let Subject::Instance(key) = &change.subject else {
         return Ok(());
     };
     let resident = planned

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Read;
 use std::time::{Duration, Instant};
 
-use selu_compiler::diff::{Action, ChangeSet, Subject};
+use selu_compiler::diff::{Action, Change, ChangeSet, Subject};
 use selu_compiler::model::InstanceKey;
 use selu_runtime::apply::{self, Discovery, Job, Report};
 use selu_runtime::discover::Journal;
@@ -20,6 +20,7 @@ use crate::metrics::{Metrics, Round};
 use crate::outcome::{Locking, Mode, Outcome};
 use crate::printer::Printer;
 use crate::project::{Loaded, Planned, load};
+use crate::sessions::{Desk, runs};
 
 /// A pause is longer by up to this part of it, so that services that were started together spread out.
 const JITTER: u32 = 10;
@@ -109,9 +110,18 @@ async fn one(
         mode: Mode::Write,
     };
     let mut report = not_running(&planned, &asked);
+    let desk = Desk {
+        printer,
+        stop,
+        loaded: &loaded,
+        engine: engine.as_ref(),
+        secrets: &secrets,
+    };
     let (Some(gateway), false) = (&planned.plan.gateway, asked.is_empty()) else {
         round.count(&report);
-        return locking.finish(&planned.plan, Outcome::of(report), &mut journal);
+        let result = locking.finish(&planned.plan, Outcome::of(report), &mut journal);
+        desk.sweep(&planned).await;
+        return result;
     };
     let project = &planned.plan.project;
     let image = &gateway.spec.image;
@@ -130,6 +140,9 @@ async fn one(
         Err(error) => Err(error),
     };
     held::release(hold, engine.as_ref(), printer).await;
+    if !stop.requested() {
+        desk.sweep(&planned).await;
+    }
     result
 }
 
@@ -186,7 +199,7 @@ fn asked(planned: &Planned) -> BTreeSet<InstanceKey> {
         return BTreeSet::new();
     }
     dynamic(planned)
-        .filter(|key| right(&Subject::Instance((*key).clone())))
+        .filter(|key| right(&Subject::Instance((*key).clone())) && runs(planned, key))
         .cloned()
         .collect()
 }
@@ -201,7 +214,14 @@ fn dynamic(planned: &Planned) -> impl Iterator<Item = &InstanceKey> {
 /// A report that holds the others.
 fn not_running(planned: &Planned, asked: &BTreeSet<InstanceKey>) -> Report {
     let why = "it does not run as planned, so it was not asked; `selu apply` mends that";
-    let others = dynamic(planned).filter(|key| !asked.contains(*key));
+    let asleep = |key: &InstanceKey| {
+        let mut changes = planned.changes.changes.iter();
+        let as_planned = |change: &Change| change.action == Action::NoOp;
+        changes.any(|change| change.subject == Subject::Instance(key.clone()) && as_planned(change))
+            && !runs(planned, key)
+    };
+    // What nobody calls need not be woken to be asked.
+    let others = dynamic(planned).filter(|key| !asked.contains(*key) && !asleep(key));
     Report {
         discoveries: others
             .map(|key| (key.clone(), Discovery::Failed(why.to_owned())))

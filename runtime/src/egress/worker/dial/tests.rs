@@ -29,7 +29,7 @@ async fn refusal(answers: &[&str], private: bool) -> Reason {
 }
 
 #[tokio::test]
-async fn a_name_is_looked_up_once_and_its_address_dialled() {
+async fn d09_a_name_is_looked_up_once_a_connection_and_the_judged_address_dialled() {
     let world = Arc::new(World::default());
     let (_listener, address) = server().await;
     world.name("a.example.com", &["93.184.216.34"]);
@@ -41,6 +41,46 @@ async fn a_name_is_looked_up_once_and_its_address_dialled() {
     assert_eq!(dialled.to_string(), "93.184.216.34");
     assert_eq!(stream.peer_addr().unwrap(), address);
     assert_eq!(*world.asked.lock().unwrap(), ["a.example.com"]);
+    // Its answer changes: what was judged before says nothing of it.
+    world.name("a.example.com", &["127.0.0.1"]);
+    world.host("127.0.0.1:443", address);
+    let again = dialer(&world).dial(&target("a.example.com"), true).await;
+    assert_eq!(
+        again.err(),
+        Some(Reason::NotGlobal("127.0.0.1".parse().unwrap()))
+    );
+    assert_eq!(world.asked.lock().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn d08_a_name_with_an_address_inside_is_refused_alone_or_among_others() {
+    const PUBLIC: &str = "93.184.216.34";
+    for inside in [
+        "169.254.169.254",
+        "127.0.0.1",
+        "10.0.0.5",
+        "fd00::1",
+        "0.0.0.0",
+        "100.64.0.1",
+    ] {
+        let address: IpAddr = inside.parse().unwrap();
+        for answers in [&[inside][..], &[PUBLIC, inside], &[inside, PUBLIC]] {
+            let refused = refusal(answers, false).await;
+            assert!(
+                refused == Reason::Private(address) || refused == Reason::NotGlobal(address),
+                "{answers:?}: {refused}"
+            );
+        }
+    }
+    // A permission is for private addresses, and opens nothing else.
+    let refused = refusal(&["169.254.169.254"], true).await;
+    assert!(matches!(refused, Reason::NotGlobal(_)), "{refused}");
+    let world = Arc::new(World::default());
+    let (_listener, address) = server().await;
+    world.name("db.example.com", &["10.0.0.5"]);
+    world.host("10.0.0.5:443", address);
+    let dialled = dialer(&world).dial(&target("db.example.com"), true).await;
+    assert_eq!(dialled.unwrap().1.to_string(), "10.0.0.5");
 }
 
 #[tokio::test]

@@ -258,7 +258,7 @@ async fn nothing_that_names_two_hosts_or_none_is_passed_on() {
 }
 
 #[tokio::test]
-async fn the_proxy_is_no_way_to_itself_to_the_host_to_neighbours_or_to_what_is_private() {
+async fn d10_the_proxy_is_no_way_to_itself_to_the_host_to_neighbours_or_to_what_is_private() {
     let any = [NetworkMode::Any, NetworkMode::Allowlist];
     let targets = [
         "gateway.selu.internal:3128",
@@ -273,6 +273,9 @@ async fn the_proxy_is_no_way_to_itself_to_the_host_to_neighbours_or_to_what_is_p
         "[::ffff:127.0.0.1]:80",
         "[fd00:ec2::254]:80",
         "inside.example.com:80",
+        "host.docker.internal:2375",
+        "gateway.docker.internal:80",
+        "172.17.0.1:2375",
     ];
     for mode in any {
         for target in targets {
@@ -287,6 +290,9 @@ async fn the_proxy_is_no_way_to_itself_to_the_host_to_neighbours_or_to_what_is_p
                 .world
                 .name("inside.example.com", &["93.184.216.34", "10.0.0.5"]);
             bench.lab.world.name("localhost", &["127.0.0.1"]);
+            for host in ["host.docker.internal", "gateway.docker.internal"] {
+                bench.lab.world.name(host, &["172.17.0.1"]);
+            }
             bench
                 .ask(&format!("CONNECT {target} HTTP/1.1\r\n\r\n"))
                 .await;
