@@ -215,7 +215,6 @@ fn rules_that_open_something_move_to_a_larger_network_and_give_the_gateway_what_
          intent! spec.memory_bytes: 67108864 -> 268435456\n  \
          intent! spec.memory_swap_bytes: 67108864 -> 268435456\n  \
          intent! spec.nano_cpus: 500000000 -> 2000000000\n  \
-         intent! spec.nofile: 16384 -> 32768\n  \
          intent! spec.tmpfs./run: - -> rw,noexec,nosuid,nodev,size=65536,mode=0755\n  \
          intent! spec.volumes./egress: - -> selu_p_egress\n  \
          intent! spec.sysctls.net.ipv4.ip_unprivileged_port_start: - -> 0\n  \

@@ -83,3 +83,8 @@ pub(crate) fn is_cut(stream: &mut TcpStream) -> bool {
         Err(error) => !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut),
     }
 }
+
+/// Whether the other side says anything: a connection that merely waits in a queue of the kernel's reaches nobody.
+pub(crate) fn says_something(stream: &mut TcpStream) -> bool {
+    matches!(stream.read(&mut [0]), Ok(1..))
+}

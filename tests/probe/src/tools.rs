@@ -148,12 +148,12 @@ pub(crate) fn wrong_list(kind: &str) -> Vec<u8> {
     list.to_string().into_bytes()
 }
 
-/// The last line of a web server's answer.
+/// The last line of a web server's answer that says anything.
 fn fetched(host: &str) -> Result<String, String> {
     let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
     let answer = talk::talk(&json!({"to": host, "port": 80, "steps": [{"send": request}]}))?;
     let received = answer["received"].as_str().unwrap_or_default();
-    match received.lines().last() {
+    match received.lines().rfind(|line| !line.trim().is_empty()) {
         Some(line) if received.contains(" 200 ") => Ok(line.to_owned()),
         _ => Err(answer.to_string()),
     }
