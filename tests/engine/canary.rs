@@ -112,8 +112,11 @@ impl Canary {
         let help = self.project.selu(&arguments).expect(0).stdout;
         let list = help.split("Commands:\n").nth(1).unwrap();
         let list = list.split("\n\n").next().unwrap();
+        // A description goes on in lines that are indented further.
+        let first = |line: &&str| line.starts_with("  ") && !line.starts_with("   ");
         let names = list
             .lines()
+            .filter(first)
             .filter_map(|line| line.split_whitespace().next());
         names
             .filter(|name| *name != "help")
