@@ -7,6 +7,7 @@
 
 mod check;
 mod credentials;
+mod diff;
 mod engine_down;
 mod field;
 mod field_locks;

@@ -12,15 +12,17 @@ use super::capability::RawCapability;
 use super::locale::RawLocale;
 use super::settings::RawSettings;
 use crate::plan::saved::{PlanDocument, SavedPlan};
+use crate::review::Review;
 
 /// Names that [`schema`] knows.
-pub const NAMES: [&str; 8] = [
+pub const NAMES: [&str; 9] = [
     "agent",
     "diagnostics",
     "invoke",
     "locale",
     "manifest",
     "plan",
+    "review",
     "saved-plan",
     "settings",
 ];
@@ -34,7 +36,8 @@ static SETTINGS: LazyLock<Value> = LazyLock::new(generate::<RawSettings>);
 pub(crate) const ONE_OR_MORE: &str = "x-one-or-more";
 
 /// The JSON Schema (draft-07) of one of [`NAMES`]: of a file, or of what `check --format json` (`diagnostics`),
-/// `invoke --format json` (`invoke`) and `plan --format json` (`plan`) print and `plan --out` (`saved-plan`) writes.
+/// `invoke --format json` (`invoke`), `plan --format json` (`plan`) and `diff --format json` (`review`) print and
+/// `plan --out` (`saved-plan`) writes.
 /// `None` for any other name.
 pub fn schema(name: &str) -> Option<Value> {
     let mut schema = match name {
@@ -44,6 +47,7 @@ pub fn schema(name: &str) -> Option<Value> {
         "locale" => closed(LOCALE.clone(), true),
         "manifest" => closed(MANIFEST.clone(), true),
         "plan" => return Some(printed::<PlanDocument>()),
+        "review" => return Some(printed::<Review>()),
         "saved-plan" => return Some(printed::<SavedPlan>()),
         "settings" => closed(SETTINGS.clone(), false),
         _ => return None,
