@@ -35,6 +35,10 @@ const MEMORY_MAX_KB: u64 = 1024 * 1024;
 const QUESTION_MAX: usize = 1232;
 
 /// Runs a target over the seeds and then over what `next` makes of them.
+#[allow(
+    clippy::print_stdout,
+    reason = "how far it came is for whoever runs it"
+)]
 fn fuzz(
     name: &str,
     share: u64,
