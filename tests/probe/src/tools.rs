@@ -148,12 +148,13 @@ pub(crate) fn wrong_list(kind: &str) -> Vec<u8> {
     list.to_string().into_bytes()
 }
 
-/// The last line of a web server's answer that says anything.
+/// The first line of what a web server's answer holds.
 fn fetched(host: &str) -> Result<String, String> {
     let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
     let answer = talk::talk(&json!({"to": host, "port": 80, "steps": [{"send": request}]}))?;
     let received = answer["received"].as_str().unwrap_or_default();
-    match received.lines().rfind(|line| !line.trim().is_empty()) {
+    let body = received.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+    match body.lines().next() {
         Some(line) if received.contains(" 200 ") => Ok(line.to_owned()),
         _ => Err(answer.to_string()),
     }
