@@ -81,9 +81,7 @@ impl ChangeSet {
             changes: self.changes.into_iter().filter(concerns).collect(),
         }
     }
-}
 
-impl ChangeSet {
     /// Without what comes and goes by itself: a container that ends again and again is restarting at one moment and
     /// running at the next. Two sets are the same work if they are equal in this form.
     pub fn settled(&self) -> Self {
@@ -101,6 +99,39 @@ impl ChangeSet {
         Self {
             changes: self.changes.iter().map(settle).collect(),
         }
+    }
+
+    /// With `[runtime] idle_stop`, a resident that was stopped and is else as planned is healthy: the next call starts it
+    /// (X4). Those that are to be `asked` for their tools are started all the same, and so is one that memory ended.
+    #[must_use]
+    pub fn asleep(
+        mut self,
+        plan: &Plan,
+        observed: &Observed,
+        asked: &BTreeSet<InstanceKey>,
+    ) -> Self {
+        for change in &mut self.changes {
+            let Subject::Instance(key) = &change.subject else {
+                continue;
+            };
+            let instance = plan.instances.get(key);
+            let resident = instance.and_then(|instance| instance.resident.as_ref());
+            let found = resident.and_then(|one| observed.containers.get(&one.name));
+            let stopped = found.is_some_and(|found| {
+                matches!(
+                    found.state,
+                    ContainerState::Exited {
+                        oom_killed: false,
+                        ..
+                    }
+                )
+            });
+            if change.action == Action::Start && stopped && !asked.contains(key) {
+                change.action = Action::NoOp;
+                change.reasons.clear();
+            }
+        }
+        self
     }
 }
 
@@ -187,41 +218,6 @@ impl Reason {
 
     fn forcing(mut self) -> Self {
         self.forces_replace = true;
-        self
-    }
-}
-
-impl ChangeSet {
-    /// With `[runtime] idle_stop`, a resident that was stopped and is else as planned is healthy: the next call starts it
-    /// (X4). Those that are to be `asked` for their tools are started all the same, and so is one that memory ended.
-    #[must_use]
-    pub fn asleep(
-        mut self,
-        plan: &Plan,
-        observed: &Observed,
-        asked: &BTreeSet<InstanceKey>,
-    ) -> Self {
-        for change in &mut self.changes {
-            let Subject::Instance(key) = &change.subject else {
-                continue;
-            };
-            let instance = plan.instances.get(key);
-            let resident = instance.and_then(|instance| instance.resident.as_ref());
-            let found = resident.and_then(|one| observed.containers.get(&one.name));
-            let stopped = found.is_some_and(|found| {
-                matches!(
-                    found.state,
-                    ContainerState::Exited {
-                        oom_killed: false,
-                        ..
-                    }
-                )
-            });
-            if change.action == Action::Start && stopped && !asked.contains(key) {
-                change.action = Action::NoOp;
-                change.reasons.clear();
-            }
-        }
         self
     }
 }

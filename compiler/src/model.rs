@@ -269,6 +269,27 @@ pub struct ImageReference {
     pub digest: Option<String>,
 }
 
+impl ImageReference {
+    /// `docker.io/library/redis@sha256:…`: what cannot move, as an engine is told.
+    pub fn at(&self, digest: &str) -> String {
+        format!("{}/{}@{digest}", self.registry, self.repository)
+    }
+
+    /// What of it a registry is asked for: the digest where there is one, else the tag.
+    pub fn which(&self) -> &str {
+        let tag = self.tag.as_deref().unwrap_or("latest");
+        self.digest.as_deref().unwrap_or(tag)
+    }
+
+    /// In full: `docker.io/library/redis@sha256:…`, or `docker.io/library/redis:7`.
+    pub fn in_full(&self) -> String {
+        match &self.digest {
+            Some(digest) => self.at(digest),
+            None => format!("{}/{}:{}", self.registry, self.repository, self.which()),
+        }
+    }
+}
+
 /// Where the tools come from.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ToolSource {

@@ -121,14 +121,12 @@ pub fn pinned_references(project: &Project, lock: Option<&Lock>) -> BTreeSet<Str
         let locked = image::lock_pin(capability, locked);
         match (&capability.image.digest, locked) {
             (Some(digest), _) => {
-                pinned.insert(image::by_digest(&capability.image, digest));
+                pinned.insert(capability.image.at(digest));
             }
             (None, Some(locked)) => {
                 pinned.extend(locked.digest.as_ref().map(|digest| match locked.kind {
                     ImageKind::Local => digest.clone(),
-                    ImageKind::Registry | ImageKind::Unknown => {
-                        image::by_digest(&capability.image, digest)
-                    }
+                    ImageKind::Registry | ImageKind::Unknown => capability.image.at(digest),
                 }));
             }
             (None, None) => {}
@@ -148,7 +146,7 @@ pub fn registry_pins(project: &Project, lock: Option<&Lock>) -> BTreeMap<String,
         let locked = locked.filter(|locked| locked.kind == ImageKind::Registry);
         let locked = locked.and_then(|locked| locked.digest.as_ref());
         if let Some(digest) = image.digest.as_ref().or(locked) {
-            pins.insert(image::by_digest(image, digest), image.clone());
+            pins.insert(image.at(digest), image.clone());
         }
     }
     pins

@@ -116,15 +116,7 @@ async fn unpulled(
         // What was unpinned until the registry said what the tag means.
         let facts = images.get(&written).filter(|facts| facts.id.is_none());
         if let Some(digest) = facts.and_then(|facts| facts.digest.as_ref()) {
-            let ImageReference {
-                registry,
-                repository,
-                ..
-            } = &reference;
-            wanted.insert(
-                format!("{registry}/{repository}@{digest}"),
-                reference.clone(),
-            );
+            wanted.insert(reference.at(digest), reference.clone());
         }
     }
     let here = |pinned: &str, reference: &ImageReference| {

@@ -77,7 +77,7 @@ pub(crate) async fn facts(
         Some(digest) => match local {
             Some(local) if local.digest.as_ref() == Some(&digest) => Some(local),
             // It may have been pulled by its digest, which moves no tag.
-            _ => match engine.image(&by_digest(&ask.reference, &digest)).await? {
+            _ => match engine.image(&ask.reference.at(&digest)).await? {
                 Some(pulled) if pulled.digest.as_ref() == Some(&digest) => Some(pulled),
                 _ => Some(ImageFacts {
                     id: None,
@@ -88,11 +88,6 @@ pub(crate) async fn facts(
             },
         },
     })
-}
-
-/// As an engine is told what to pull.
-fn by_digest(reference: &ImageReference, digest: &str) -> String {
-    format!("{}/{}@{digest}", reference.registry, reference.repository)
 }
 
 /// What a registry says of a digest that is to be pulled, and of the tag beside it once the digest is gone.

@@ -5,10 +5,9 @@
 //! A few thousand runs by default; `SELU_FUZZ_RUNS` is how many runs each target gets, `SELU_FUZZ_SEED` where they begin.
 
 mod mutate;
+mod run;
 
 use std::fs;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::{Duration, Instant};
 
 use camino::Utf8Path;
 use selu_compiler::check::{self, credential, discovered, image, network, schema, tool};
@@ -18,50 +17,22 @@ use selu_compiler::yaml;
 
 use crate::fixture::{lone, repository};
 use mutate::Mutator;
+use run::{first_seed, run};
 
-/// One run may take this long: a guard against hanging, not a measure of speed.
-const LONGEST: Duration = Duration::from_secs(20);
 /// What the process may hold in the end.
 const MEMORY_MAX_KB: u64 = 2 * 1024 * 1024;
 
-/// Runs a target over changed seeds. `share` is how many of the wanted runs it gets: slow ones get fewer by default.
+/// Runs a target over changed seeds.
 fn fuzz(name: &str, share: u64, seeds: &[Vec<u8>], dictionary: &[&str], target: impl Fn(&[u8])) {
-    let runs = variable("SELU_FUZZ_RUNS").unwrap_or(share);
-    let mut mutator = Mutator::new(variable("SELU_FUZZ_SEED").unwrap_or(1), dictionary);
-    let mut longest = Duration::ZERO;
-    for run in 0..runs + seeds.len() as u64 {
-        let input = match seeds.get(usize::try_from(run).unwrap()) {
-            Some(seed) => seed.clone(),
-            None if dictionary == JSON => mutator.mutate_json(seeds),
-            None => mutator.mutate(seeds),
-        };
-        let began = Instant::now();
-        let ended = catch_unwind(AssertUnwindSafe(|| target(&input)));
-        let took = began.elapsed();
-        assert!(
-            ended.is_ok() && took < LONGEST,
-            "{name}, run {run}, {took:?}: {:?}",
-            String::from_utf8_lossy(&input)
-        );
-        longest = longest.max(took);
-    }
-    let memory = memory_kb();
-    println!("{name}: {runs} runs, the longest {longest:?}, at most {memory} kB");
-    assert!(memory < MEMORY_MAX_KB);
-}
-
-fn variable(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
-}
-
-/// The most memory that the process has held.
-fn memory_kb() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))
-        .unwrap();
-    line.trim().trim_end_matches(" kB").parse().unwrap()
+    let mut mutator = Mutator::new(first_seed(), dictionary);
+    let next = |seeds: &[Vec<u8>]| {
+        if dictionary == JSON {
+            mutator.mutate_json(seeds)
+        } else {
+            mutator.mutate(seeds)
+        }
+    };
+    run(name, share, MEMORY_MAX_KB, seeds, next, target);
 }
 
 /// Every file of a folder.

@@ -1,7 +1,7 @@
 //! Calls that use up what they are given, or that something ends: each says which limit it was, and the next call works
 //! (R2, R3, W3, scenarios C07, C08, C10).
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use crate::invoke::tools;
 use crate::project::{Run, TestProject};
@@ -85,14 +85,7 @@ fn every_limit_ends_its_call_by_name_and_leaves_a_usable_container() {
 
 /// A call that never ends by itself, under way: the `times`-th of its container.
 fn under_way(project: &TestProject, times: usize) -> std::process::Child {
-    let child = Command::new(env!("CARGO_BIN_EXE_selu"))
-        .current_dir(project.path())
-        .args(["invoke", "a/probe", "never", "--deadline", "600"])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let child = project.start(&["invoke", "a/probe", "never", "--deadline", "600"]);
     let resident = project.resident("a", "probe", 1);
     crate::daemon::wait_for_log(&resident, "probe: never ends", times);
     child

@@ -1,7 +1,7 @@
 //! A project in a temporary folder, driven through the `selu` binary, and gone from the engine when the test ends.
 
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -117,6 +117,18 @@ impl TestProject {
         run(Command::new(env!("CARGO_BIN_EXE_selu"))
             .current_dir(self.folder.path())
             .args(arguments))
+    }
+
+    /// Starts `selu` and leaves it under way.
+    pub(crate) fn start(&self, arguments: &[&str]) -> Child {
+        Command::new(env!("CARGO_BIN_EXE_selu"))
+            .current_dir(self.folder.path())
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
     }
 
     /// Runs `selu` with variables besides.

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use crate::project::{TestProject, run};
 use crate::world::docker_text;
@@ -37,16 +37,7 @@ fn of_two_applies_at_once_one_does_it_and_the_other_does_nothing_twice_however_o
             ""
         };
         set_pids(&project, 32 + race % 2, temp);
-        let start = || {
-            Command::new(env!("CARGO_BIN_EXE_selu"))
-                .current_dir(project.path())
-                .args(["apply", "-y", "--lock-timeout", "60"])
-                .stdin(Stdio::null())
-                .stdout(Stdio::piped())
-                .stderr(Stdio::piped())
-                .spawn()
-                .unwrap()
-        };
+        let start = || project.start(&["apply", "-y", "--lock-timeout", "60"]);
         let both = [start(), start()].map(|child| child.wait_with_output().unwrap());
         let said: Vec<String> = both
             .iter()

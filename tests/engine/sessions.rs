@@ -1,7 +1,7 @@
 //! Sessions and users (X1–X4, C5): containers of their own on demand, with their own workspaces and values, and nothing
 //! left of them when they are closed.
 
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -150,15 +150,9 @@ fn a_session_follows_the_plan_and_keeps_its_workspace() {
 fn an_idle_session_is_closed_by_the_next_command_and_one_in_a_call_is_not() {
     let project = environment("sessions-idle", "");
     write(&project, "x", &["--session", "idle"]);
-    let busy = spawn(&project, &["never", "--session", "busy"]);
+    let busy = project.start(&["invoke", "a/probe", "never", "--session", "busy"]);
     wait_for_session(&project, "busy");
-    let hours = std::time::SystemTime::now() - std::time::Duration::from_secs(24 * 3600);
-    for entry in std::fs::read_dir(project.path().join(".selu/calls")).unwrap() {
-        let file = std::fs::File::options()
-            .write(true)
-            .open(entry.unwrap().path());
-        file.unwrap().set_modified(hours).unwrap();
-    }
+    call_long_ago(&project);
     let next = invoke(&project, &["context"]).expect(0);
     assert!(
         next.stderr.contains("`idle` was idle and is closed"),
@@ -186,13 +180,7 @@ fn with_idle_stop_a_resident_that_nobody_calls_is_stopped_is_healthy_and_is_star
     project.selu(&["apply", "-y"]).expect(0);
     assert_eq!(runs(), true, "it was called just now");
 
-    let hours = std::time::SystemTime::now() - std::time::Duration::from_secs(24 * 3600);
-    for entry in std::fs::read_dir(project.path().join(".selu/calls")).unwrap() {
-        let file = std::fs::File::options()
-            .write(true)
-            .open(entry.unwrap().path());
-        file.unwrap().set_modified(hours).unwrap();
-    }
+    call_long_ago(&project);
     let lock = project.read("selu.lock");
     let next = project.selu(&["sync"]).expect(0);
     assert!(next.stderr.contains("is stopped"), "{}", next.stderr);
@@ -223,16 +211,15 @@ fn with_idle_stop_a_resident_that_nobody_calls_is_stopped_is_healthy_and_is_star
     assert!(refused.stderr.contains("is stopped"), "{}", refused.stderr);
 }
 
-fn spawn(project: &TestProject, arguments: &[&str]) -> Child {
-    Command::new(env!("CARGO_BIN_EXE_selu"))
-        .current_dir(project.path())
-        .args(["invoke", "a/probe"])
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap()
+/// All calls so far were made a day ago.
+fn call_long_ago(project: &TestProject) {
+    let day = std::time::SystemTime::now() - std::time::Duration::from_secs(24 * 3600);
+    for entry in std::fs::read_dir(project.path().join(".selu/calls")).unwrap() {
+        let file = std::fs::File::options()
+            .write(true)
+            .open(entry.unwrap().path());
+        file.unwrap().set_modified(day).unwrap();
+    }
 }
 
 fn end(mut child: Child) {
@@ -258,7 +245,7 @@ fn one_call_at_a_time_and_a_killed_opening_leaves_nothing_in_the_way() {
     let project = environment("sessions-crash", "");
     let before = project.everything();
     // Killed as soon as something of it exists.
-    let opening = spawn(&project, &["context", "--session", "s"]);
+    let opening = project.start(&["invoke", "a/probe", "context", "--session", "s"]);
     while project.everything().len() <= before.len() + 1 {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
@@ -272,7 +259,7 @@ fn one_call_at_a_time_and_a_killed_opening_leaves_nothing_in_the_way() {
 
     let context = result(invoke(&project, &["context", "--session", "s"]));
     assert_eq!(context["session"], "s");
-    let busy = spawn(&project, &["never", "--session", "s"]);
+    let busy = project.start(&["invoke", "a/probe", "never", "--session", "s"]);
     wait_for_session(&project, "s");
     let refused = invoke(&project, &["context", "--session", "s"]).expect(1);
     assert!(refused.stderr.contains("all 1 calls"), "{}", refused.stderr);

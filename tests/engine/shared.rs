@@ -1,6 +1,6 @@
 //! Shared capabilities (X1): so many calls at once, those beyond wait, and what ends one call names the others (R2).
 
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Output};
 
 use serde_json::{Value, json};
 
@@ -18,21 +18,10 @@ fn shared(topic: &str, most: u32) -> TestProject {
     project
 }
 
-fn spawn(project: &TestProject, arguments: &[&str]) -> Child {
-    Command::new(env!("CARGO_BIN_EXE_selu"))
-        .current_dir(project.path())
-        .args(["invoke", "a/probe"])
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap()
-}
-
 /// Calls that never end by themselves, all of them under way.
 fn under_way(project: &TestProject, count: usize) -> Vec<Child> {
-    let each = (0..count).map(|_| spawn(project, &["never", "--deadline", "600"]));
+    let each =
+        (0..count).map(|_| project.start(&["invoke", "a/probe", "never", "--deadline", "600"]));
     let each = each.collect();
     let resident = project.resident("a", "probe", 1);
     crate::daemon::wait_for_log(&resident, "probe: never ends", count);
@@ -57,7 +46,13 @@ fn a_shared_tool_serves_max_concurrent_calls_and_those_beyond_wait_and_then_fail
         refused.stderr
     );
     // One that waits gets the place that is given back.
-    let waiting = spawn(&project, &["echo", "--args", r#"{"came": "through"}"#]);
+    let waiting = project.start(&[
+        "invoke",
+        "a/probe",
+        "echo",
+        "--args",
+        r#"{"came": "through"}"#,
+    ]);
     let mut first = busy.remove(0);
     first.kill().unwrap();
     first.wait().unwrap();
@@ -79,7 +74,10 @@ fn a_call_that_uses_up_the_cpu_time_names_those_that_end_with_it_and_they_say_wh
             .into_iter()
             .map(|child| ("never", child)),
     );
-    calls.push(("burn", spawn(&project, &["burn", "seconds=600"])));
+    calls.push((
+        "burn",
+        project.start(&["invoke", "a/probe", "burn", "seconds=600"]),
+    ));
     let ended: Vec<(String, String)> = calls
         .into_iter()
         .map(|(tool, child)| {

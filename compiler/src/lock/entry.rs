@@ -64,7 +64,44 @@ impl LockedInstance {
     /// The instance as the plan has it. `credentials_present` and the recommendations of discovered tools are not the
     /// plan's to know.
     pub(crate) fn from_plan(planned: &PlannedInstance) -> Self {
-        from_plan(planned)
+        let PlannedInstance {
+            origin: _,
+            image,
+            class,
+            filesystem,
+            cache,
+            sharing,
+            limits,
+            limit_overrides: _,
+            network_rules,
+            // What selu.toml permits stands beside the lock, in the same commit.
+            private: _,
+            credentials,
+            prompts,
+            discovery_tool,
+            tools,
+            resident: _,
+        } = planned;
+        let source = match discovery_tool {
+            Some(_) => ToolOrigin::Discovered,
+            None => ToolOrigin::Manifest,
+        };
+        Self {
+            image: locked_image(image),
+            class: *class,
+            filesystem: *filesystem,
+            cache: *cache,
+            sharing: sharing.clone(),
+            limits: limits.clone(),
+            network: network_rules.clone(),
+            credentials: credentials.iter().map(locked_credential).collect(),
+            prompts: prompts.clone(),
+            discovery: discovery_tool.as_ref().map(|tool| LockedDiscovery {
+                tool: tool.clone(),
+                credentials_present: None,
+            }),
+            tools: locked_tools(tools, source),
+        }
     }
 
     /// Fills in from an older entry what a plan does not know.
@@ -80,47 +117,6 @@ impl LockedInstance {
                 tool.recommended = locked.recommended;
             }
         }
-    }
-}
-
-pub(super) fn from_plan(planned: &PlannedInstance) -> LockedInstance {
-    let PlannedInstance {
-        origin: _,
-        image,
-        class,
-        filesystem,
-        cache,
-        sharing,
-        limits,
-        limit_overrides: _,
-        network_rules,
-        // What selu.toml permits stands beside the lock, in the same commit.
-        private: _,
-        credentials,
-        prompts,
-        discovery_tool,
-        tools,
-        resident: _,
-    } = planned;
-    let source = match discovery_tool {
-        Some(_) => ToolOrigin::Discovered,
-        None => ToolOrigin::Manifest,
-    };
-    LockedInstance {
-        image: locked_image(image),
-        class: *class,
-        filesystem: *filesystem,
-        cache: *cache,
-        sharing: sharing.clone(),
-        limits: limits.clone(),
-        network: network_rules.clone(),
-        credentials: credentials.iter().map(locked_credential).collect(),
-        prompts: prompts.clone(),
-        discovery: discovery_tool.as_ref().map(|tool| LockedDiscovery {
-            tool: tool.clone(),
-            credentials_present: None,
-        }),
-        tools: locked_tools(tools, source),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use super::entry::{first_policy, from_plan};
+use super::entry::first_policy;
 use super::values::{ValueChange, value_changes};
 use super::{Lock, LockedInstance, LockedTool, ToolOrigin};
 use crate::diag::shown;
@@ -158,7 +158,7 @@ impl Lock {
         };
         for (key, planned) in &plan.instances {
             let before = previous.and_then(|lock| lock.instances.get(key));
-            let mut next = from_plan(planned);
+            let mut next = LockedInstance::from_plan(planned);
             let image_known = match next.image.kind {
                 ImageKind::Registry => next.image.digest.is_some(),
                 ImageKind::Local => next.image.digest.is_some() || next.image.source.is_some(),

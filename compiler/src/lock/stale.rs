@@ -5,7 +5,6 @@ use std::fmt;
 
 use camino::Utf8Path;
 
-use super::entry::from_plan;
 use super::values::value_changes;
 use super::words::{
     class_word, filesystem_word, kind_word, mode_word, origin_word, policy_origin_word, scope_word,
@@ -137,7 +136,7 @@ pub fn stale(lock: Option<&Lock>, plan: &Plan) -> Vec<Stale> {
                     instance: key,
                     reasons: &mut reasons,
                 };
-                compare.instances(locked, &from_plan(planned));
+                compare.instances(locked, &LockedInstance::from_plan(planned));
             }
             (None, None) => {}
         }

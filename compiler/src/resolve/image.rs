@@ -3,7 +3,7 @@
 use crate::diag::codes::plan as code;
 use crate::diag::{Code, Diagnostic};
 use crate::lock::LockedImage;
-use crate::model::{Capability, ImageReference, InstanceKey, Origin};
+use crate::model::{Capability, InstanceKey, Origin};
 use crate::observed::{ImageFacts, Observed, RegistryAnswer};
 use crate::plan::{ImageKind, PlannedImage, label};
 
@@ -12,11 +12,6 @@ pub(super) struct Pinned<'a> {
     pub(super) image: PlannedImage,
     /// Of exactly the pinned image; `None` while it is not on the engine.
     pub(super) content: Option<&'a ImageFacts>,
-}
-
-/// `docker.io/library/redis@sha256:…`: what an engine is told.
-pub(super) fn by_digest(reference: &ImageReference, digest: &str) -> String {
-    format!("{}/{}@{digest}", reference.registry, reference.repository)
 }
 
 /// The lock's pin, where it is one for the image as it is written now.
@@ -70,7 +65,7 @@ struct Pinning<'a, 'b> {
 
 impl<'a> Pinning<'a, '_> {
     fn registry(&mut self, digest: &str) -> Pinned<'a> {
-        let reference = by_digest(&self.capability.image, digest);
+        let reference = self.capability.image.at(digest);
         // Asked for by the pin itself, or by the tag while it still means the same.
         let content = self
             .observed
@@ -138,7 +133,7 @@ impl<'a> Pinning<'a, '_> {
     fn report_moved_tag(&mut self, locked: &str) {
         let Some(facts) = self.facts else { return };
         // One image may have several digests in one repository, its index's and its own.
-        let pinned = by_digest(&self.capability.image, locked);
+        let pinned = self.capability.image.at(locked);
         let pinned = self
             .observed
             .and_then(|observed| observed.images.get(&pinned));

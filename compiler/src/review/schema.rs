@@ -274,6 +274,34 @@ impl<'a> Comparison<'a> {
         self.add(&at, Grade::Widening, says, old.as_ref(), new.as_ref());
     }
 
+    /// Keywords that only make sense together and that nothing finer is known about. Where the old schema has none of
+    /// them, whatever the new one says is stricter.
+    fn all_or_nothing(
+        &mut self,
+        place: &Place,
+        pair: Pair<'a>,
+        keywords: &[&'static str],
+        why: &str,
+    ) {
+        let differs = |keyword: &&&'static str| {
+            let (old, new) = pair.both(keyword);
+            !self.same(old, new)
+        };
+        let Some(first) = keywords.iter().find(differs) else {
+            return;
+        };
+        if keywords
+            .iter()
+            .any(|keyword| pair.old.contains_key(*keyword))
+        {
+            self.undecided(place, first, why);
+        } else {
+            let (old, new) = pair.both(first);
+            let says = format!("`{first}` is demanded of {} now", place.value());
+            self.add(&place.keyword(first), Grade::Narrowing, says, old, new);
+        }
+    }
+
     /// Whether two parts are the same, also where their references lead.
     fn same(&self, old: Option<&'a Value>, new: Option<&'a Value>) -> bool {
         match (old, new) {

@@ -176,7 +176,7 @@ impl EngineView for Fake {
     }
 
     async fn registry_digest(&self, reference: &ImageReference) -> EngineResult<Option<String>> {
-        let name = world::registry_name(reference);
+        let name = reference.in_full();
         let call = self.enter(format!("ask for {name}"))?;
         let digest = lock(&self.world).registry_digest(reference);
         call.leave(Ok(digest))
@@ -187,10 +187,7 @@ impl EngineView for Fake {
         reference: &ImageReference,
         digest: &str,
     ) -> EngineResult<Vec<String>> {
-        let call = self.enter(format!(
-            "ask for the platforms of {}/{}@{digest}",
-            reference.registry, reference.repository
-        ))?;
+        let call = self.enter(format!("ask for the platforms of {}", reference.at(digest)))?;
         call.leave(Ok(Vec::new()))
     }
 

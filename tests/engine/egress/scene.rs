@@ -248,9 +248,10 @@ pub(crate) fn in_network_of(
     let pid = pid(container);
     // Copies: what is mounted in the container cannot be mounted from here.
     let folder = tempfile::tempdir().unwrap();
+    let its_root = std::path::Path::new("/proc").join(&pid).join("root");
     let from = |file: &str| {
         let copy = folder.path().join(file);
-        std::fs::copy(format!("/proc/{pid}/root/etc/{file}"), &copy).unwrap();
+        std::fs::copy(its_root.join("etc").join(file), &copy).unwrap();
         format!("mount --bind {} /etc/{file}", copy.display())
     };
     let script = format!(

@@ -52,7 +52,7 @@ fn packages_without_a_version_of_their_own_are_found() {
         "apk add nodejs && npm i server",
         "sh -c 'npm i server'",
         "pip install good==1.0 bad",
-        "--mount=type=cache,target=/root/.npm npm i server",
+        "--mount=type=cache,target=/var/cache/npm npm i server",
     ] {
         assert!(open(command), "{command}");
     }

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::document::ANY;
 use super::place::Place;
 use super::{Comparison, Grade, Pair};
 
@@ -71,39 +72,10 @@ impl<'a> Comparison<'a> {
             );
             return;
         }
-        const ANY: &Value = &Value::Bool(true);
         let (old, new) = pair.both("items");
         if old.is_some() || new.is_some() {
             let at = place.items("items");
             self.schemas(&at, old.unwrap_or(ANY), new.unwrap_or(ANY));
-        }
-    }
-
-    /// Keywords that only make sense together and that nothing finer is known about. Where the old schema has none of
-    /// them, whatever the new one says is stricter.
-    pub(super) fn all_or_nothing(
-        &mut self,
-        place: &Place,
-        pair: Pair<'a>,
-        keywords: &[&'static str],
-        why: &str,
-    ) {
-        let differs = |keyword: &&&'static str| {
-            let (old, new) = pair.both(keyword);
-            !self.same(old, new)
-        };
-        let Some(first) = keywords.iter().find(differs) else {
-            return;
-        };
-        if keywords
-            .iter()
-            .any(|keyword| pair.old.contains_key(*keyword))
-        {
-            self.undecided(place, first, why);
-        } else {
-            let (old, new) = pair.both(first);
-            let says = format!("`{first}` is demanded of {} now", place.value());
-            self.add(&place.keyword(first), Grade::Narrowing, says, old, new);
         }
     }
 }

@@ -14,7 +14,10 @@ pub(super) struct Document<'a> {
     draft: Draft,
 }
 
-/// The schema that accepts everything, as an object.
+/// The schema that accepts everything.
+pub(super) const ANY: &Value = &Value::Bool(true);
+
+/// The same, as an object.
 static ANYTHING: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
 
 /// A schema as an object. `false` has none.

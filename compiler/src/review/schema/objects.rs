@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
+use super::document::{self, ANY};
 use super::place::Place;
 use super::{Comparison, Grade, Pair};
 
@@ -20,8 +21,6 @@ pub(super) const KEYWORDS: &[&str] = &[
     "dependencies",
     "unevaluatedProperties",
 ];
-
-const ANY: &Value = &Value::Bool(true);
 
 impl<'a> Comparison<'a> {
     pub(super) fn objects(&mut self, place: &Place, pair: Pair<'a>) {
@@ -141,9 +140,8 @@ struct Members<'a> {
 
 impl<'a> Members<'a> {
     fn of(map: &'a Map<String, Value>) -> Option<Self> {
-        static NONE: std::sync::LazyLock<Map<String, Value>> = std::sync::LazyLock::new(Map::new);
         let object = |keyword: &str| match map.get(keyword) {
-            None => Some(&*NONE),
+            None => document::map(ANY),
             Some(Value::Object(object)) => Some(object),
             Some(_) => None,
         };

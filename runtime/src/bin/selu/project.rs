@@ -51,20 +51,7 @@ pub(crate) fn load(
     printer: &Printer,
     directory: &Directory,
 ) -> anyhow::Result<Option<Loaded>> {
-    let Some((sources, project)) = compile(cli, printer, directory)? else {
-        return Ok(None);
-    };
-    let root = directory.dir.clone();
-    let Some(lock) = load_lock(printer, &root, &sources)? else {
-        return Ok(None);
-    };
-    Ok(Some(Loaded {
-        root,
-        sources,
-        project,
-        lock,
-        frozen: false,
-    }))
+    with_lock(printer, directory, compile(cli, printer, directory, true)?)
 }
 
 /// As [`load`], with findings only where they are errors: what is compared may be an old state.
@@ -73,16 +60,18 @@ pub(crate) fn load_silently(
     printer: &Printer,
     directory: &Directory,
 ) -> anyhow::Result<Option<Loaded>> {
-    let root = directory.dir.clone();
-    let sources = read(&root)?;
-    let mut checked = check(&sources);
-    let Some(mut project) = checked.project.take() else {
-        refuse(printer, &checked.diagnostics, &sources);
+    with_lock(printer, directory, compile(cli, printer, directory, false)?)
+}
+
+fn with_lock(
+    printer: &Printer,
+    directory: &Directory,
+    compiled: Option<(SourceSet, Project)>,
+) -> anyhow::Result<Option<Loaded>> {
+    let Some((sources, project)) = compiled else {
         return Ok(None);
     };
-    if let Some(name) = project_option(cli)? {
-        project.name = Some(name.to_owned());
-    }
+    let root = directory.dir.clone();
     let Some(lock) = load_lock(printer, &root, &sources)? else {
         return Ok(None);
     };
@@ -101,7 +90,7 @@ pub(crate) fn load_project(
     printer: &Printer,
     directory: &Directory,
 ) -> anyhow::Result<Option<Project>> {
-    Ok(compile(cli, printer, directory)?.map(|(_, project)| project))
+    Ok(compile(cli, printer, directory, true)?.map(|(_, project)| project))
 }
 
 /// The lock. `None` once its fault was reported, with code and place.
@@ -181,11 +170,12 @@ fn project_option(cli: &Cli) -> anyhow::Result<Option<&str>> {
     Ok(name)
 }
 
-/// The checked project; `None` once its errors were reported.
+/// The checked project; `None` once its errors were reported. Other findings are reported where there is to be `talk`.
 fn compile(
     cli: &Cli,
     printer: &Printer,
     directory: &Directory,
+    talk: bool,
 ) -> anyhow::Result<Option<(SourceSet, Project)>> {
     let sources = read(&directory.dir)?;
     let mut checked = check(&sources);
@@ -194,7 +184,9 @@ fn compile(
         refuse(printer, &checked.diagnostics, &sources);
         return Ok(None);
     };
-    report(printer, &checked.diagnostics, &sources);
+    if talk {
+        report(printer, &checked.diagnostics, &sources);
+    }
     if let Some(name) = name {
         project.name = Some(name.to_owned());
     }

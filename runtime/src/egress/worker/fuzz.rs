@@ -5,10 +5,11 @@
 
 #[path = "../../../../tests/compiler/fuzz/mutate.rs"]
 mod mutate;
+#[path = "../../../../tests/compiler/fuzz/run.rs"]
+mod run;
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,66 +27,12 @@ use super::rules::Rules;
 use super::testing::{Lab, Mutator, nameless_pair};
 use super::{dns, proxy};
 use crate::egress::policy::{PROTOCOL, Policy, Sealed};
+use run::{first_seed, run};
 
-/// One run may take this long: a guard against hanging, not a measure of speed.
-const LONGEST: Duration = Duration::from_secs(20);
 /// What the process may hold in the end.
 const MEMORY_MAX_KB: u64 = 1024 * 1024;
 /// Largest question that is read.
 const QUESTION_MAX: usize = 1232;
-
-/// Runs a target over the seeds and then over what `next` makes of them.
-#[allow(
-    clippy::print_stdout,
-    reason = "how far it came is for whoever runs it"
-)]
-fn fuzz(
-    name: &str,
-    share: u64,
-    seeds: &[Vec<u8>],
-    mut next: impl FnMut(&[Vec<u8>]) -> Vec<u8>,
-    mut target: impl FnMut(&[u8]),
-) {
-    let runs = variable("SELU_FUZZ_RUNS").unwrap_or(share);
-    let mut longest = Duration::ZERO;
-    for run in 0..runs + seeds.len() as u64 {
-        let input = match seeds.get(usize::try_from(run).unwrap()) {
-            Some(seed) => seed.clone(),
-            None => next(seeds),
-        };
-        let began = Instant::now();
-        let ended = catch_unwind(AssertUnwindSafe(|| target(&input)));
-        let took = began.elapsed();
-        assert!(
-            ended.is_ok() && took < LONGEST,
-            "{name}, run {run}, {took:?}: \"{}\"",
-            input.escape_ascii()
-        );
-        longest = longest.max(took);
-    }
-    let memory = memory_kb();
-    #[expect(clippy::print_stdout, reason = "the record of a long run")]
-    {
-        println!("{name}: {runs} runs, the longest {longest:?}, at most {memory} kB");
-    }
-    assert!(memory < MEMORY_MAX_KB);
-}
-
-fn variable(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
-}
-
-fn first_seed() -> u64 {
-    variable("SELU_FUZZ_SEED").unwrap_or(1)
-}
-
-/// The most memory that the process has held.
-fn memory_kb() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let number = line.unwrap().trim().trim_end_matches(" kB");
-    number.parse().unwrap()
-}
 
 /// What lies in a file of tests/fuzz.
 fn kept(file: &str) -> String {
@@ -106,7 +53,7 @@ async fn any_bytes_pass_as_a_question_and_only_an_allowed_name_has_an_address() 
     let mut now = Instant::now();
     let mut names = BTreeMap::<Ipv4Addr, String>::new();
     let next = |seeds: &[Vec<u8>]| mutator.mutate(seeds);
-    fuzz("dns", 20_000, &seeds, next, |bytes| {
+    run("dns", 20_000, MEMORY_MAX_KB, &seeds, next, |bytes| {
         now += Duration::from_millis(100);
         let question = &bytes[..bytes.len().min(QUESTION_MAX)];
         let Some(answer) = dns::answer(&lab.context, question, now) else {
@@ -215,7 +162,7 @@ fn any_bytes_pass_as_requests_to_the_proxy_and_only_the_listed_host_is_dialled_o
     let mut answered = 0_u64;
     let mut carried = 0_u64;
     let next = |seeds: &[Vec<u8>]| mutator.mutate(seeds);
-    fuzz("proxy", 3_000, &seeds, next, |bytes| {
+    run("proxy", 3_000, MEMORY_MAX_KB, &seeds, next, |bytes| {
         let (answer, seen) = runtime.block_on(async {
             let (mut client, gateway) = nameless_pair();
             let serving = tokio::spawn(proxy::converse(Arc::clone(&lab.context), gateway));
@@ -335,7 +282,7 @@ fn any_bytes_pass_as_a_policy_and_what_is_accepted_is_stable_and_can_be_gone_by(
     let mut mutator = mutate::Mutator::new(first_seed(), POLICIES);
     let next = |seeds: &[Vec<u8>]| mutator.mutate_json(seeds);
     let mut accepted = 0_u64;
-    fuzz("policies", 10_000, &seeds, next, |bytes| {
+    run("policies", 10_000, MEMORY_MAX_KB, &seeds, next, |bytes| {
         let Ok(sealed) = Sealed::read(bytes).or_else(|_| Sealed::read(&sealed(bytes))) else {
             return;
         };

@@ -22,37 +22,23 @@ impl Docker {
         &self,
         reference: &ImageReference,
     ) -> EngineResult<Option<String>> {
-        let (name, which) = name(reference);
-        let ImageReference {
-            registry,
-            repository,
-            ..
-        } = reference;
+        let name = reference.in_full();
         let asking = async {
-            let call = format!("ask {registry} for {name}");
+            let call = format!("ask {} for {name}", reference.registry);
             plain(&call, &name)?;
-            let login = self.login(&call, registry).await?;
-            let own = Registry {
-                call: &call,
-                host: registry,
-                repository,
-                login: &login,
-            };
-            match own.digest(&which).await {
-                Ok(digest) => Ok(digest),
-                Err(Failure::Told(error)) => Err(error),
-                Err(Failure::Elsewhere(why)) => {
-                    tracing::debug!("{call}: {why}; asking through the engine");
-                    let found = self.through_engine(&call, &name, registry, &login).await?;
-                    match found.map(|answer| answer.descriptor.digest) {
-                        None => Ok(None),
-                        Some(Some(digest)) => Ok(Some(digest)),
-                        Some(None) => Err(EngineError::Protocol {
-                            call,
-                            message: "the registry's answer has no digest".to_owned(),
-                        }),
-                    }
-                }
+            let login = self.login(&call, &reference.registry).await?;
+            let own = registry(&call, reference, &login);
+            if let Some(digest) = told(&call, own.digest(reference.which()).await)? {
+                return Ok(digest);
+            }
+            let found = self.through_engine(&own, &name).await?;
+            match found.map(|answer| answer.descriptor.digest) {
+                None => Ok(None),
+                Some(Some(digest)) => Ok(Some(digest)),
+                Some(None) => Err(EngineError::Protocol {
+                    call,
+                    message: "the registry's answer has no digest".to_owned(),
+                }),
             }
         };
         self.memory.digest(&name, asking).await
@@ -64,73 +50,66 @@ impl Docker {
         reference: &ImageReference,
         digest: &str,
     ) -> EngineResult<Vec<String>> {
-        let ImageReference {
-            registry,
-            repository,
-            ..
-        } = reference;
-        let name = format!("{registry}/{repository}@{digest}");
+        let name = reference.at(digest);
         let asking = async {
-            let call = format!("ask {registry} for the platforms of {name}");
+            let call = format!("ask {} for the platforms of {name}", reference.registry);
             plain(&call, &name)?;
-            let login = self.login(&call, registry).await?;
-            let own = Registry {
-                call: &call,
-                host: registry,
-                repository,
-                login: &login,
-            };
-            match own.platforms(digest).await {
-                Ok(platforms) => Ok(platforms),
-                Err(Failure::Told(error)) => Err(error),
-                Err(Failure::Elsewhere(why)) => {
-                    tracing::debug!("{call}: {why}; asking through the engine");
-                    let found = self.through_engine(&call, &name, registry, &login).await?;
-                    let platforms = found.map(|answer| answer.platforms).unwrap_or_default();
-                    let texts = platforms.into_iter().filter_map(|platform| {
-                        let (os, architecture) = (platform.os?, platform.architecture?);
-                        (os != "unknown" && !os.is_empty()).then(|| format!("{os}/{architecture}"))
-                    });
-                    Ok(texts.collect())
-                }
+            let login = self.login(&call, &reference.registry).await?;
+            let own = registry(&call, reference, &login);
+            if let Some(platforms) = told(&call, own.platforms(digest).await)? {
+                return Ok(platforms);
             }
+            let found = self.through_engine(&own, &name).await?;
+            let platforms = found.map(|answer| answer.platforms).unwrap_or_default();
+            let texts = platforms.into_iter().filter_map(|platform| {
+                let (os, architecture) = (platform.os?, platform.architecture?);
+                (os != "unknown" && !os.is_empty()).then(|| format!("{os}/{architecture}"))
+            });
+            Ok(texts.collect())
         };
         self.memory.platforms(&name, asking).await
     }
 
+    /// The same question through the engine.
     async fn through_engine(
         &self,
-        call: &str,
+        asked: &Registry<'_>,
         name: &str,
-        registry: &str,
-        login: &Login,
     ) -> EngineResult<Option<DistributionInspect>> {
+        let Registry {
+            call,
+            host,
+            repository: _,
+            login,
+        } = asked;
         let asking = self
             .api
             .inspect_registry_image(name, login.credentials.clone());
         match self.call(call, self.limits.registry, asking).await {
             Ok(answer) => Ok(Some(answer)),
             Err(EngineError::NotFound { .. }) => Ok(None),
-            Err(error) => Err(of_registry(error, registry, &login.source)),
+            Err(error) => Err(of_registry(error, host, &login.source)),
         }
     }
 }
 
-/// A reference in full, and what of it is asked for: the digest where there is one, else the tag.
-fn name(reference: &ImageReference) -> (String, String) {
-    let ImageReference {
-        written: _,
-        registry,
-        repository,
-        tag,
-        digest,
-    } = reference;
-    match (digest, tag) {
-        (Some(digest), _) => (format!("{registry}/{repository}@{digest}"), digest.clone()),
-        (None, Some(tag)) => (format!("{registry}/{repository}:{tag}"), tag.clone()),
-        (None, None) => (
-            format!("{registry}/{repository}:latest"),
-            "latest".to_owned(),
-        ),
+fn registry<'a>(call: &'a str, reference: &'a ImageReference, login: &'a Login) -> Registry<'a> {
+    Registry {
+        call,
+        host: &reference.registry,
+        repository: &reference.repository,
+        login,
+    }
+}
+
+/// What the registry itself has told us; `None` where only the engine may get through.
+fn told<T>(call: &str, answer: Result<T, Failure>) -> EngineResult<Option<T>> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(Failure::Told(error)) => Err(error),
+        Err(Failure::Elsewhere(why)) => {
+            tracing::debug!("{call}: {why}; asking through the engine");
+            Ok(None)
+        }
     }
 }

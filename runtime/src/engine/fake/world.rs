@@ -436,10 +436,7 @@ impl World {
     pub(super) fn registry_digest(&self, reference: &ImageReference) -> Option<String> {
         let digest = |image: &Image| image.facts.digest.clone();
         if reference.digest.is_none() {
-            return self
-                .registry
-                .get(&registry_name(reference))
-                .and_then(digest);
+            return self.registry.get(&reference.in_full()).and_then(digest);
         }
         let repository = format!("{}/{}", reference.registry, reference.repository);
         let own = |name: &str| {
@@ -454,23 +451,6 @@ impl World {
     fn next_id(&mut self) -> String {
         self.made += 1;
         format!("{:064x}", self.made)
-    }
-}
-
-pub(super) fn registry_name(reference: &ImageReference) -> String {
-    let ImageReference {
-        written: _,
-        registry,
-        repository,
-        tag,
-        digest,
-    } = reference;
-    match digest {
-        Some(digest) => format!("{registry}/{repository}@{digest}"),
-        None => format!(
-            "{registry}/{repository}:{}",
-            tag.as_deref().unwrap_or("latest")
-        ),
     }
 }
 
