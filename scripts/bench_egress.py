@@ -37,7 +37,7 @@ def run(options, program):
         squid = None if options.soak else shutil.which("squid")
         lab = Lab(folder, program, options.networks, squid, stack)
         rows = {"networks": options.networks}
-        rows["policy_ms"] = lab.deliver() * 1000
+        rows["policy_ms"] = statistics.median(lab.first() for _ in range(options.runs)) * 1000
         rows["policy_again_ms"] = statistics.median(lab.deliver() for _ in range(options.runs)) * 1000
         rows["idle_mib"] = lab.memory()
         if options.soak:
@@ -150,7 +150,7 @@ class Lab:
 
     def chroot(self, user, *arguments):
         return ["ip", "netns", "exec", self.gateway, "chroot", f"--userspec={user}:{user}", self.root, "/selu",
-                "gateway", *arguments]
+                *arguments]
 
     def begin(self):
         socket_path = os.path.join(self.root, "run", "control")
@@ -164,11 +164,18 @@ class Lab:
         wait_until(lambda: os.path.exists(socket_path), "the gateway begins")
 
     def end(self):
+        """In a container its processes end with the first one; here they are waited for."""
+        processes = self.processes()
         self.parent.send_signal(signal.SIGTERM)
         self.parent.wait()
+        wait_until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in processes), "the gateway ends")
 
     def deliver(self):
-        """Delivers a policy for every network; how long until the worker goes by it. Each differs from the one before."""
+        """Delivers a policy for every network; how long until the worker goes by it, without the time that the same
+        program takes there to start and end. Each policy differs from the one before."""
+        began = time.monotonic()
+        subprocess.run(self.chroot(65532, "--version"), stdout=subprocess.PIPE, check=True)
+        start = time.monotonic() - began
         self.generation += 1
         ports = (80, 9000, 9001, 9002) if self.generation % 2 == 0 else (80, 9000, 9001)
         rules = {
@@ -186,8 +193,17 @@ class Lab:
         digest = hashlib.sha256(compact(policy)).hexdigest()
         sealed = compact({"protocol": 2, "hash": f"sha256:{digest}", "policy": policy})
         began = time.monotonic()
-        subprocess.run(self.chroot(65532, "policy"), input=sealed, stdout=subprocess.PIPE, check=True)
-        return time.monotonic() - began
+        subprocess.run(self.chroot(65532, "gateway", "policy"), input=sealed, stdout=subprocess.PIPE, check=True)
+        return time.monotonic() - began - start
+
+    def first(self):
+        """Delivers a policy to a gateway that had none before."""
+        self.end()
+        for kept in ("policy", "egress"):
+            for entry in os.scandir(os.path.join(self.root, kept)):
+                os.unlink(entry.path)
+        self.begin()
+        return self.deliver()
 
     def settle(self):
         """Lets in what the gateway is compared with: all of it goes through its namespace."""

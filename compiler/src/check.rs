@@ -14,7 +14,7 @@ mod place;
 mod quotes;
 pub mod schema;
 mod settings;
-mod shape;
+pub(crate) mod shape;
 mod steps;
 pub mod tool;
 mod versions;
@@ -34,7 +34,7 @@ use agent::{Draft, Shared};
 pub use cache::Cache;
 use capability::Outcome;
 use settings::{Known, Tools};
-pub(crate) use shape::nearest;
+pub use shape::nearest;
 
 /// The outcome of a check.
 #[derive(Debug)]
@@ -223,6 +223,7 @@ fn nameless(
                 routing: Routing::Auto,
                 own_model: false,
                 idle_timeout_minutes: agent::IDLE_TIMEOUT_MINUTES,
+                definition: "{}".into(),
                 prompts: BTreeMap::new(),
                 capabilities: BTreeMap::from([(capability.id.clone(), capability)]),
             };

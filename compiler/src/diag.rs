@@ -9,6 +9,7 @@ pub mod render;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::model::Origin;
 
@@ -137,6 +138,18 @@ pub fn shown(text: &str) -> String {
         }
     }
     out
+}
+
+/// A value's kind in words, as messages name it.
+pub fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
 }
 
 /// A finding inside one value, before the place of that value is known: what the pure leaf checks return. The caller

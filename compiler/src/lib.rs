@@ -8,11 +8,14 @@
 pub mod check;
 pub mod diag;
 pub mod diff;
+pub mod graph;
 pub mod lock;
 pub mod model;
 pub mod observed;
+pub mod package;
 mod parallel;
 pub mod plan;
+pub mod policy;
 pub mod report;
 pub mod resolve;
 pub mod review;

@@ -5,10 +5,14 @@
 
 mod callable;
 mod entry;
+mod flat;
+mod join;
+mod marked;
 mod merge;
 mod read;
 mod stale;
 mod values;
+mod waiting;
 mod wire;
 pub(crate) mod words;
 mod write;
@@ -16,10 +20,13 @@ mod write;
 use std::collections::BTreeMap;
 
 pub use callable::{Callable, Refusal, callable, no_instance};
+pub use join::{Clash, Joined, Part, Side};
+pub use marked::{Sides, marked, sides};
 pub use merge::{DiscoveryOutcome, FieldChange, Merged, ToolChange, ToolChangeKind};
 pub use read::LockError;
 pub use stale::{Stale, differences, stale};
 pub use values::{ValueChange, value_changes};
+pub use waiting::AcceptError;
 
 use crate::model::{
     Class, CredentialScope, Filesystem, InstanceKey, Limits, Network, Policy, Sharing,
@@ -34,6 +41,17 @@ pub const VERSION: u32 = 1;
 pub struct Lock {
     /// By key.
     pub instances: BTreeMap<InstanceKey, LockedInstance>,
+}
+
+impl Lock {
+    /// Whether a capability that lists its tools itself was ever asked for them.
+    pub fn was_asked(&self, key: &InstanceKey) -> bool {
+        let discovery = self
+            .instances
+            .get(key)
+            .and_then(|locked| locked.discovery.as_ref());
+        discovery.is_some_and(|discovery| discovery.credentials_present.is_some())
+    }
 }
 
 /// What is locked of an instance (product.md 22).

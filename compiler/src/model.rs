@@ -20,6 +20,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::diag::levels::Levels;
+use crate::review::rules::Rules;
 use crate::yaml::node::Span;
 
 /// `agent/capability`, the key of an instance everywhere (L3). A capability compiled alone lives under the nameless
@@ -44,6 +45,14 @@ impl InstanceKey {
         let (agent, capability) = text.split_once('/')?;
         let agent_ok = agent == Self::NAMELESS || is_id(agent);
         (agent_ok && is_id(capability)).then(|| Self(text.to_owned()))
+    }
+
+    /// Reads `agent/capability/tool`: the instance, and whatever follows its slash as the tool's name; `None` for any
+    /// other form.
+    pub fn parse_tool(text: &str) -> Option<(Self, &str)> {
+        let (at, _) = text.match_indices('/').nth(1)?;
+        let tool = &text[at + 1..];
+        Some((Self::parse(&text[..at])?, tool)).filter(|_| !tool.is_empty())
     }
 
     /// The whole key.
@@ -151,6 +160,8 @@ pub struct Settings {
     pub idle_stop: bool,
     /// `[diagnostics]`.
     pub levels: Levels,
+    /// `[review]`.
+    pub review: Rules,
 }
 
 /// What happens to a discovered tool that was added or changed (D3).
@@ -179,6 +190,9 @@ pub struct Agent {
     pub own_model: bool,
     /// Minutes without a call after which a session's container goes (X4).
     pub idle_timeout_minutes: u64,
+    /// Everything else that agent.yaml says, as written and as JSON: what installing it asks and sends, what it does by
+    /// itself, which model answers. Only a review reads it.
+    pub definition: Box<str>,
     /// Its system prompts by file name, such as `agent.md`, `agent.de.md`.
     pub prompts: BTreeMap<String, Prompt>,
     /// Own and named shared ones, by id. Several agents may name the same, and `check --watch` keeps them.

@@ -38,6 +38,31 @@ pub struct Plan {
     pub gateway: Option<PlannedGateway>,
 }
 
+impl Plan {
+    /// The plan but for the addresses of its networks. They are cut from what is free when the engine is asked, and
+    /// another project may take some of that between two plans; two plans that are equal in this form do the same work.
+    #[must_use]
+    pub fn without_addresses(mut self) -> Self {
+        let nowhere = Ipv4Net::new_assert(Ipv4Addr::UNSPECIFIED, 28);
+        for instance in self.instances.values_mut() {
+            if let Some(container) = &mut instance.resident {
+                *container =
+                    container.in_generation(container.generation, &container.name, nowhere);
+            }
+        }
+        if let Some(gateway) = &mut self.gateway {
+            let outside = gateway.network.outside;
+            gateway.network = PlannedNetwork::new(gateway.network.name.clone(), nowhere);
+            gateway.network.outside = outside;
+            for rule in gateway.policy.values_mut() {
+                rule.subnet = nowhere;
+                rule.capability = Ipv4Addr::UNSPECIFIED;
+            }
+        }
+        self
+    }
+}
+
 /// What is planned of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedAgent {

@@ -2,6 +2,8 @@
 
 pub(crate) mod call;
 mod escape;
+mod html;
+pub mod page;
 mod review;
 mod view;
 
@@ -12,12 +14,14 @@ use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value};
 use crate::diff::ChangeSet;
 use crate::plan::Plan;
 use crate::plan::saved::PlanDocument;
+use crate::review::Review;
 
 pub use call::{Called, call_json};
 pub(crate) use escape::hidden;
 pub use escape::{escape, json_text};
-pub use review::{review_markdown, review_summary, review_text};
-pub(crate) use view::cores;
+pub(crate) use html::html;
+pub use review::{plan_markdown, review_markdown, review_sarif, review_summary, review_text};
+pub(crate) use view::{cores, limits_line};
 
 const PLAN_TEXT: &str = include_str!("report/plan.txt");
 
@@ -30,6 +34,12 @@ pub enum ReportError {
     /// A template failed.
     #[error("the report's template failed")]
     Template(#[from] minijinja::Error),
+    /// A template of the user's own is too large.
+    #[error("the template has more than {} bytes", page::TEMPLATE_MAX)]
+    TemplateSize,
+    /// What it makes is too large.
+    #[error("the template makes more than a report can have")]
+    OutputSize,
     /// A value has no JSON form.
     #[error("the report has no JSON form")]
     Json(#[from] serde_json::Error),
@@ -37,10 +47,18 @@ pub enum ReportError {
 
 /// The plan as text for a terminal or a log: no colour, no cursor movement, control and zero-width characters escaped.
 /// Without `changes` (offline) it says what is planned and that nothing was compared.
-pub fn plan_text(plan: &Plan, changes: Option<&ChangeSet>) -> Result<String, ReportError> {
+///
+/// # Errors
+/// When the template fails.
+pub fn plan_text(
+    plan: &Plan,
+    changes: Option<&ChangeSet>,
+    review: Option<&Review>,
+) -> Result<String, ReportError> {
     let mut environment = environment()?;
     environment.add_template("plan.txt", PLAN_TEXT)?;
-    let view = view::View::new(plan, changes);
+    let rights = review.map(review::rights).unwrap_or_default();
+    let view = view::View::new(plan, changes, rights);
     Ok(environment
         .get_template("plan.txt")?
         .render(Value::from(Serde(view)))?)

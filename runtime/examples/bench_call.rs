@@ -3,10 +3,12 @@
 //!
 //!   bench_call bare ADDRESS TOOL ARGUMENTS COUNT        a gRPC client and nothing else
 //!   bench_call pipe DIR INSTANCE TOOL ARGUMENTS COUNT   through the gateway's pipe, as `selu invoke` calls, with limits
+//!   bench_call stdio COUNT ARGUMENTS PROGRAM…           an MCP server over standard streams, and nothing between (`bench mcp`)
 //!   bench_call open DIR INSTANCE COUNT                  opening a pipe, until the health answer
 //!   bench_call many DIR TOOL COUNT                      so many calls at once over all instances, over one pipe each
 #![allow(clippy::print_stdout, reason = "its output is what the script reads")]
 
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
@@ -24,6 +26,8 @@ use selu_runtime::secrets::{Config, Redactor, Secrets};
 use selu_runtime::slots;
 use selu_runtime::stop::Stop;
 use serde_json::{Map, Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::process::Command;
 
 const DEADLINE: Duration = Duration::from_secs(120);
 
@@ -37,6 +41,7 @@ async fn main() -> anyhow::Result<()> {
             let desk = Desk::open(dir).await?;
             desk.pipe(instance, tool, args, count.parse()?).await?
         }
+        ["stdio", count, args, program @ ..] => stdio(count.parse()?, args, program).await?,
         ["open", dir, instance, count] => {
             Desk::open(dir)
                 .await?
@@ -44,7 +49,7 @@ async fn main() -> anyhow::Result<()> {
                 .await?
         }
         ["many", dir, tool, count] => Desk::open(dir).await?.many(tool, count.parse()?).await?,
-        _ => bail!("bare, pipe, open or many; see the source"),
+        _ => bail!("bare, pipe, stdio, open or many; see the source"),
     };
     println!("{out}");
     Ok(())
@@ -92,6 +97,39 @@ async fn bare(address: &str, tool: &str, args: &str, count: usize) -> anyhow::Re
         Ok(answer.result_json)
     })
     .await
+}
+
+/// The tool `look` of an MCP server, asked as the bridge asks it.
+async fn stdio(count: usize, args: &str, program: &[&str]) -> anyhow::Result<Value> {
+    let (program, arguments) = program.split_first().context("no program")?;
+    let mut server = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()?;
+    let mut stdin = server.stdin.take().context("no standard input")?;
+    let stdout = server.stdout.take().context("no standard output")?;
+    let mut lines = BufReader::new(stdout).lines();
+    let arguments: Value = serde_json::from_str(args)?;
+    let begin = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}});
+    stdin.write_all(format!("{begin}\n").as_bytes()).await?;
+    lines.next_line().await?.context("no answer")?;
+    let mut times = Vec::new();
+    let mut bytes = 0;
+    for id in 1..=count {
+        let start = Instant::now();
+        let call = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
+                          "params": {"name": "look", "arguments": arguments}});
+        stdin.write_all(format!("{call}\n").as_bytes()).await?;
+        let answer = lines.next_line().await?.context("no answer")?;
+        let answer: Value = serde_json::from_str(&answer)?;
+        ensure!(answer["result"].is_object(), "{answer}");
+        bytes = answer["result"].to_string().len();
+        times.push(micros(start));
+    }
+    Ok(json!({"us": times, "bytes": bytes}))
 }
 
 /// A deployed project.

@@ -3,6 +3,10 @@
 //! git itself is asked, with commands that run no hook and no filter and fetch nothing. What it has of the project's
 //! folder is written to a folder of its own, where the compiler reads it under the same rules as any other.
 
+pub mod merge;
+pub mod setup;
+
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -32,6 +36,9 @@ pub enum GitError {
     /// No such revision, no repository, or another refusal.
     #[error("git says: {0}")]
     Refused(String),
+    /// The index has several versions of a file.
+    #[error("a merge is not settled yet: {}", .0.join(", "))]
+    Unmerged(Vec<String>),
     /// It said what nobody understands.
     #[error("git answered something else than asked for: {0}")]
     Answer(&'static str),
@@ -76,6 +83,47 @@ pub fn knows(directory: &Utf8Path, name: &str) -> Result<bool, GitError> {
     Ok(output.status.success())
 }
 
+/// A file as a revision has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FileAt {
+    /// It is not in the repository.
+    Outside,
+    /// The revision has no such file.
+    Missing,
+    /// Its text.
+    Found(String),
+}
+
+/// A file of the repository around `directory`, whether it is in the work tree or not, as it was at a revision.
+///
+/// # Errors
+/// When git is missing or knows no such revision.
+pub fn file_at(directory: &Utf8Path, revision: &str, path: &Utf8Path) -> Result<FileAt, GitError> {
+    let top = text(directory, &["rev-parse", "--show-toplevel"])?;
+    let top = Utf8Path::new(top.trim_end_matches('\n'));
+    let parent = match path.parent() {
+        Some(parent) if !parent.as_str().is_empty() => parent,
+        _ => Utf8Path::new("."),
+    };
+    let Ok(parent) = parent.canonicalize_utf8() else {
+        return Ok(FileAt::Outside);
+    };
+    let (Ok(folder), Some(name)) = (parent.strip_prefix(top), path.file_name()) else {
+        return Ok(FileAt::Outside);
+    };
+    let commit = format!("{revision}^{{commit}}");
+    let commit = text(
+        directory,
+        &["rev-parse", "--verify", "--end-of-options", &commit],
+    )?;
+    let object = format!("{}:{}", commit.trim_end(), folder.join(name));
+    match text(directory, &["cat-file", "blob", &object]) {
+        Ok(text) => Ok(FileAt::Found(text)),
+        Err(GitError::Refused(_)) => Ok(FileAt::Missing),
+        Err(error) => Err(error),
+    }
+}
+
 /// The project at `directory` as it is in a tree.
 ///
 /// # Errors
@@ -96,17 +144,25 @@ pub fn extract(directory: &Utf8Path, tree: &Tree) -> Result<Extracted, GitError>
         Tree::Staged => bytes(directory, &["ls-files", "--stage", "-z", "--full-name"])?,
     };
     let mut entries = Vec::new();
+    let mut unmerged = BTreeSet::new();
     for line in listed
         .split(|byte| *byte == 0)
         .filter(|line| !line.is_empty())
     {
         let entry = Entry::parse(line).ok_or(GitError::Answer("a line of a list of files"))?;
         if let Some(inside) = entry.path.strip_prefix(prefix.as_slice()) {
+            if !entry.merged {
+                let name = String::from_utf8_lossy(inside);
+                unmerged.insert(selu_compiler::report::escape(&name));
+            }
             entries.push(Entry {
                 path: inside.to_vec(),
                 ..entry
             });
         }
+    }
+    if !unmerged.is_empty() {
+        return Err(GitError::Unmerged(unmerged.into_iter().collect()));
     }
     write(directory, &entries)
 }
@@ -115,6 +171,8 @@ pub fn extract(directory: &Utf8Path, tree: &Tree) -> Result<Extracted, GitError>
 struct Entry {
     mode: u32,
     object: String,
+    /// Whether it is the only version of its path; a tree has no others, an index may.
+    merged: bool,
     path: Vec<u8>,
 }
 
@@ -130,9 +188,12 @@ impl Entry {
         let mut words = head.split(' ');
         let mode = u32::from_str_radix(words.next()?, 8).ok()?;
         let object = words.find(|word| word.len() >= 40)?;
+        // What follows the object in an index is the version's number.
+        let merged = words.next().is_none_or(|stage| stage == "0");
         Some(Self {
             mode,
             object: object.to_owned(),
+            merged,
             path: line[tab + 1..].to_vec(),
         })
     }

@@ -4,6 +4,8 @@
 //! the plan says it (house rule 1).
 
 pub mod apply;
+pub mod archive;
+pub mod bridge;
 mod chain;
 pub mod discover;
 pub mod egress;
@@ -16,11 +18,14 @@ pub mod invoke;
 pub mod lockfile;
 pub mod observe;
 mod pins;
+pub mod scaffold;
 pub mod secrets;
 pub mod slots;
 pub mod state;
 pub mod stop;
 #[cfg(test)]
 mod testing;
+mod trust;
+pub mod waiting;
 
 pub use chain::chain;

@@ -65,6 +65,16 @@ impl LockFile {
         Ok(Self { path, text, lock })
     }
 
+    /// Puts a lock in the place of a text that is none, such as one with conflict markers; its line ends stay.
+    pub fn settle(root: &Utf8Path, text: &str, lock: &Lock) -> Result<(), LockFileError> {
+        let path = root.join(NAME);
+        replace(&path, lock.write(Some(text)).as_bytes()).map_err(|source| LockFileError::Io {
+            path,
+            verb: "written",
+            source,
+        })
+    }
+
     /// What it says.
     pub fn lock(&self) -> Option<&Lock> {
         self.lock.as_ref()
@@ -78,6 +88,14 @@ impl LockFile {
     /// Where it is.
     pub fn path(&self) -> &Utf8Path {
         &self.path
+    }
+
+    /// The project's folder.
+    pub fn root(&self) -> &Utf8Path {
+        let folder = self.path.parent();
+        folder
+            .filter(|folder| !folder.as_str().is_empty())
+            .unwrap_or(Utf8Path::new("."))
     }
 
     /// Whether writing `lock` would change the file.
@@ -120,7 +138,7 @@ pub fn write_public(path: &Utf8Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Replaces a file as a whole: whoever reads it sees the old text or the new one, also after a crash.
-pub(crate) fn replace(path: &Utf8Path, bytes: &[u8]) -> io::Result<()> {
+pub fn replace(path: &Utf8Path, bytes: &[u8]) -> io::Result<()> {
     replace_with(path, bytes, None)
 }
 

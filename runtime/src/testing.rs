@@ -74,6 +74,7 @@ pub(crate) fn project(agents: Vec<(&str, Vec<Capability>)>) -> Project {
             routing: Routing::Auto,
             own_model: false,
             idle_timeout_minutes: 30,
+            definition: "{}".into(),
             prompts: BTreeMap::new(),
             capabilities: capabilities
                 .into_iter()

@@ -116,12 +116,15 @@ fn sarif_and_annotations_name_files_from_where_the_command_runs() {
 }
 
 #[test]
-fn formats_of_findings_are_for_check_alone() {
+fn formats_of_findings_are_for_commands_that_find() {
     let desk = warned();
-    for format in ["sarif", "github"] {
+    for (format, takers) in [
+        ("sarif", "for `selu check` and `selu diff` only"),
+        ("github", "for `selu check` only"),
+    ] {
         desk.run(&["plan", "--offline", "--format", format])
             .exits(64)
-            .says("for `selu check` only");
+            .says(takers);
     }
 }
 

@@ -4,50 +4,12 @@
 use std::fs;
 use std::time::{Duration, SystemTime};
 
-use crate::Desk;
-
-/// A lock of the desk's project.
-fn lock(tag: &str) -> String {
-    format!(
-        r#"# Written by `selu`. Commit it and review its changes; change the directory, not this file.
-version = 1
-
-[instance."weather/api"]
-image.written = "weather:{tag}"
-image.kind = "registry"
-image.digest = "sha256:1111111111111111111111111111111111111111111111111111111111111111"
-class = "tool"
-filesystem = "none"
-cache = false
-sharing.mode = "exclusive"
-sharing.max_concurrent = 1
-sharing.idle_timeout_seconds = 300
-limits.memory_mb = 128
-limits.nano_cpus = 500000000
-limits.cpu_seconds = 30
-limits.pids = 64
-network.mode = "none"
-network.hosts = []
-
-[instance."weather/api".tool."forecast"]
-source = "manifest"
-policy = "allow"
-policy_origin = "manifest"
-terminal_on_success = false
-description = "Tells it"
-input_schema = '''
-{{
-  "type": "object"
-}}
-'''
-"#
-    )
-}
+use crate::{Desk, project_lock};
 
 /// A desk whose lock fits.
 fn locked() -> Desk {
     let desk = Desk::with_project();
-    desk.write("selu.lock", &lock("1"));
+    desk.write("selu.lock", &project_lock("1"));
     desk.run(&["lock", "--check"]).exits(0);
     desk
 }
@@ -173,7 +135,7 @@ fn h03_what_binds_the_lock_and_what_needs_no_network_are_told_apart() {
 #[test]
 fn h05_what_a_textual_merge_left_is_named_and_never_mended_in_silence() {
     let desk = locked();
-    let text = lock("1");
+    let text = project_lock("1");
     let entry = &text[text.find("\n[instance").unwrap()..];
     desk.write("selu.lock", &format!("{text}{entry}"));
     let ran = untouched(&desk, &["lock", "--check"], 1);
@@ -217,6 +179,39 @@ fn h08_versions_are_read_before_anything_else_and_nothing_is_written() {
             &["lock", "--migrate"],
         ] {
             untouched(&desk, arguments, 1).says(said);
+        }
+    }
+}
+
+#[test]
+fn h08_g09_a_field_of_a_newer_version_is_named_with_its_line_and_neither_dropped_nor_rewritten() {
+    let desk = locked();
+    let lock = desk.read("selu.lock");
+    let later = lock.replacen(
+        "\ncache = false\n",
+        "\ncache = false\ncheckpoint = \"never\"\n",
+        1,
+    );
+    assert_ne!(later, lock);
+    let line = 1 + later
+        .lines()
+        .position(|line| line.starts_with("checkpoint"))
+        .unwrap();
+    desk.write("selu.lock", &later);
+    for arguments in [
+        &["lock", "--check"][..],
+        &["plan", "--offline"],
+        &["apply", "-y", "--locked"],
+        &["lock", "--migrate"],
+    ] {
+        let mut run = untouched(&desk, arguments, 1);
+        for said in [
+            "SELU1001",
+            "unknown field `checkpoint`",
+            &format!("selu.lock:{line}:1"),
+            "newer one",
+        ] {
+            run = run.says(said);
         }
     }
 }

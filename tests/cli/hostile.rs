@@ -138,7 +138,7 @@ fn an_unreadable_file_and_folder_are_named() {
     let binary = desk.path().join("selu-copy");
     if root {
         // The binary may lie where that user cannot go.
-        fs::copy(env!("CARGO_BIN_EXE_selu"), &binary).unwrap();
+        crate::program::copy(env!("CARGO_BIN_EXE_selu"), &binary);
         command = Command::new(&binary);
         command
             .arg("check")

@@ -4,6 +4,7 @@ use std::fs;
 
 use camino::Utf8Path;
 use selu_compiler::check::{Cache, check, check_again};
+use selu_compiler::diag::render;
 use selu_compiler::source::{self, Refreshed, SourceSet};
 
 use crate::fixture::{Fixture, PROJECT, WEATHER, lines};
@@ -71,6 +72,48 @@ fn after_any_edit_the_findings_are_those_of_a_whole_check() {
         assert_eq!(lines(&again), lines(&whole), "{path}");
         assert_eq!(again.project, whole.project, "{path}");
         assert_eq!(cache.fresh(), fresh, "{path}");
+    }
+}
+
+#[test]
+fn after_any_edit_the_report_is_that_of_a_whole_rendering() {
+    let fixture = project();
+    let mut texts = render::Texts::default();
+    let mut look = render::Look::default();
+    let other = "agents/other/agent.yaml";
+    let manifest = |text: &str| (MANIFEST, text.to_owned());
+    let steps = [
+        manifest(&WEATHER.replace("allow", "alow")),
+        // The same finding, further down.
+        manifest(&format!("# Weather.\n{}", WEATHER.replace("allow", "alow"))),
+        // The same finding at the same place, in a line that ends otherwise.
+        manifest(&format!(
+            "# Weather.\n{} # really\n",
+            WEATHER.replace("allow", "alow").trim_end()
+        )),
+        (other, "id: helper\nname: Other\n".to_owned()),
+        // A line of another file that a finding shows besides its own.
+        (
+            "agents/helper/agent.yaml",
+            "id: helper # the first\nname: Helper\n".to_owned(),
+        ),
+        (other, "id: other\nname: Other\n".to_owned()),
+        manifest(WEATHER),
+    ];
+    for (path, text) in steps {
+        fixture.write(path, text.as_bytes());
+        let sources = fixture.read();
+        let found = check(&sources).diagnostics;
+        let mut reports = |look: &render::Look| {
+            let whole = render::text_for(&found, &sources, look);
+            assert_eq!(texts.again(&found, &sources, look), whole, "{path}: {text}");
+            // Nothing changed.
+            assert_eq!(texts.again(&found, &sources, look), whole, "{path}: {text}");
+            whole
+        };
+        let plain = reports(&look);
+        look.color = !look.color;
+        assert_ne!(reports(&look), plain);
     }
 }
 

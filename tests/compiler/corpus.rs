@@ -1,6 +1,7 @@
 //! Agents from public catalogues: what is found in each is what an independent list expects.
 
 mod leaves;
+mod reports;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,6 +17,15 @@ struct Expected {
     severity: String,
 }
 
+/// The catalogues.
+const TREES: [&str; 5] = [
+    "docker-mcp",
+    "livemcp",
+    "mcp-registry",
+    "snapshots",
+    "toolhive",
+];
+
 /// What the list does not have: entries that another one covers (N6), and schemas that are valid and that providers of
 /// models refuse, in four agents arrays without `items` (T3).
 const BEYOND: [&str; 2] = ["host-covered", "schema-for-models"];
@@ -30,13 +40,7 @@ fn every_agent_of_the_corpus_has_the_expected_findings() {
     let expected: BTreeMap<String, Vec<Expected>> =
         serde_json::from_str(&fs::read_to_string(corpus.join("expect.json")).unwrap()).unwrap();
     let mut seen = 0;
-    for tree in [
-        "docker-mcp",
-        "livemcp",
-        "mcp-registry",
-        "snapshots",
-        "toolhive",
-    ] {
+    for tree in TREES {
         for entry in fs::read_dir(corpus.join(tree).join("agents")).unwrap() {
             let folder = Utf8PathBuf::from_path_buf(entry.unwrap().path()).unwrap();
             let key = format!("{tree}/{}", folder.file_name().unwrap());

@@ -161,6 +161,32 @@ fn folders_of_an_agent_that_are_read_for_nothing_are_told() {
 }
 
 #[test]
+fn folders_of_a_project_that_hold_what_is_read_under_another_name_are_told() {
+    let lines = |path: &str, text: &str| {
+        let mut files = Vec::from(PROJECT);
+        files.push((path, text));
+        Fixture::new(files).lines()
+    };
+    for (path, told) in [
+        ("Agents/maps/agent.yaml", "Agents"),
+        ("agent/maps/agent.yaml", "agent"),
+        ("agnets/maps/agent.yaml", "agnets"),
+        ("capabilites/maps/manifest.yaml", "capabilites"),
+    ] {
+        let expected = format!("{told}:0:0 error file-name-misspelt");
+        assert_eq!(lines(path, "id: maps\n"), [expected]);
+    }
+    // What holds something else is none of ours, and what is put away neither.
+    for path in [
+        "agent/main.py",
+        "agent/maps/notes.md",
+        "agents-old/maps/agent.yaml",
+    ] {
+        assert_eq!(lines(path, "x\n"), [""; 0], "{path}");
+    }
+}
+
+#[test]
 fn what_is_pasted_over_an_address_is_an_address() {
     let agent = "id: helper\nname: Helper\ninstall_steps:\n  - {id: token, type: input, label: a}\n  - {id: b, type: test, label: b, request: {url: \"https://a.example/{{tokn}}\"}}\n";
     let checked = Fixture::new([("agent.yaml", agent)]).check();

@@ -35,6 +35,19 @@ fn every_kind() -> Vec<Diagnostic> {
     found
 }
 
+/// Whether it is what code scanning services take, by the format's official schema.
+#[track_caller]
+pub(crate) fn assert_sarif(log: &Value) {
+    let path = repository().join("tests/sarif/sarif-schema-2.1.0.json");
+    let mut schema: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    // This validator does not take the regex of a field that is not written: it has a bracket too many.
+    for of in ["run", "toolComponent"] {
+        let language = schema.pointer_mut(&format!("/definitions/{of}/properties/language"));
+        language.unwrap().as_object_mut().unwrap().remove("pattern");
+    }
+    assert_valid(&schema, log);
+}
+
 #[track_caller]
 fn assert_valid(schema: &Value, value: &Value) {
     let validator = jsonschema::validator_for(schema).unwrap();
@@ -69,18 +82,11 @@ fn json_is_as_its_committed_schema_says() {
 
 #[test]
 fn sarif_is_as_its_official_schema_says() {
-    let path = repository().join("tests/sarif/sarif-schema-2.1.0.json");
-    let mut schema: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
-    // This validator does not take the regex of a field that is not written: it has a bracket too many.
-    for of in ["run", "toolComponent"] {
-        let language = schema.pointer_mut(&format!("/definitions/{of}/properties/language"));
-        language.unwrap().as_object_mut().unwrap().remove("pattern");
-    }
     let found = every_kind();
     for base in ["", ".", "projects/demo", "/srv/demo"] {
-        assert_valid(&schema, &render::sarif(&found, Utf8Path::new(base)));
+        assert_sarif(&render::sarif(&found, Utf8Path::new(base)));
     }
-    assert_valid(&schema, &render::sarif(&[], Utf8Path::new("")));
+    assert_sarif(&render::sarif(&[], Utf8Path::new("")));
 }
 
 #[test]

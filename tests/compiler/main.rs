@@ -18,6 +18,7 @@ mod manifest;
 mod mutants;
 mod purity;
 mod render;
+mod review;
 mod rules;
 mod same;
 mod schemas;

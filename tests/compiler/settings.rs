@@ -249,7 +249,7 @@ fn the_plan_shows_which_limits_are_overridden_and_where() {
     );
     let project = fixture.check().project.unwrap();
     let plan = resolve(&project, None, None).plan.unwrap();
-    let text = report::plan_text(&plan, None).unwrap();
+    let text = report::plan_text(&plan, None, None).unwrap();
     let limits: Vec<&str> = text
         .lines()
         .skip_while(|line| !line.contains("limits"))

@@ -209,12 +209,20 @@ fn a_value_reaches_the_capability_and_no_output_file_label_core_file_or_setting_
     let values = canary.keys.path().join("values.env");
     std::fs::write(&values, "SELU_CRED__A__PROBE__KEY=canary/of-a-file\n").unwrap();
     let values = values.to_str().unwrap();
+    // What is written for others holds no value either.
+    let client = canary.keys.path().join("client.json");
+    let server = json!({"command": "npx", "args": ["-y", "a@1.0.0"], "env": {"KEY": CANARY}});
+    std::fs::write(&client, json!({"mcpServers": {"x": server}}).to_string()).unwrap();
+    let client = client.to_str().unwrap();
+    let written = canary.keys.path().join("written");
+    let written = written.to_str().unwrap();
     for arguments in [
         &["check"][..],
         &["explain", "SELU0101"],
         &["plan"],
         &["plan", "--format", "json"],
         &["plan", "--out", "plan.json"],
+        &["plan", "--format", "html"],
         &["show", "plan.json"],
         &["diff", "selu.lock", "selu.lock"],
         &["apply", "-y", "--format", "json"],
@@ -223,15 +231,40 @@ fn a_value_reaches_the_capability_and_no_output_file_label_core_file_or_setting_
         &["sync"],
         &["status", "--format", "json"],
         &["tools"],
+        &["graph"],
+        &["why", "KEY"],
+        // An image that is only here is refused.
+        &["package", "a"],
+        // There is no repository.
+        &["git", "install"],
         &["egress"],
         &["logs", "a/probe"],
         &["schema", "manifest"],
         &["sessions", "list", "--format", "json"],
+        &["policy", "list"],
+        &["policy", "explain", "a/probe/digests"],
+        &["policy", "set", "a/probe/digests", "ask"],
+        &["policy", "rm", "a/probe/digests"],
+        &["policy", "prune"],
         &["credentials", "list", "--format", "json"],
         &["credentials", "check"],
         &["credentials", "grant", "a/probe", "-y"],
         &["credentials", "rotate"],
         &["credentials", "import", values],
+        &["import", "mcp-json", client, "--dir", written],
+        &[
+            "new",
+            "mcp",
+            "y",
+            "--image",
+            "example.com/y:1",
+            "--dir",
+            written,
+            "--",
+            "y",
+        ],
+        // What it does inside an image tests/bridge drives.
+        &["mcp-bridge", "--policy-file", "missing", "--", "true"],
         &["credentials", "rm", "a/probe", "KEY"],
     ] {
         let run = canary.selu(arguments);
@@ -243,20 +276,22 @@ fn a_value_reaches_the_capability_and_no_output_file_label_core_file_or_setting_
         .expect(0);
     assert_clean(&canary.engine(), "what the engine says");
     canary.selu(&["sessions", "close", "--all"]).expect(0);
-    files(&canary.project.path(), &mut |path| {
-        let bytes = std::fs::read(path).unwrap();
-        assert_clean(
-            &String::from_utf8_lossy(&bytes),
-            &path.display().to_string(),
-        );
-    });
+    for folder in [&canary.project.path(), Path::new(written)] {
+        files(folder, &mut |path| {
+            let bytes = std::fs::read(path).unwrap();
+            assert_clean(
+                &String::from_utf8_lossy(&bytes),
+                &path.display().to_string(),
+            );
+        });
+    }
     let all = canary.project.everything().join("\n");
     assert_clean(&all, "names on the engine");
     canary.selu(&["destroy", "-y", "--volumes"]).expect(0);
 
     // A command that is new is driven here, too.
     let driven = canary.driven.borrow();
-    for command in ["", "credentials", "sessions"]
+    for command in ["", "credentials", "git", "new", "policy", "sessions"]
         .iter()
         .flat_map(|before| canary.commands(before))
     {

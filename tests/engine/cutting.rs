@@ -57,11 +57,17 @@ pub(crate) struct Door {
 /// Changes the body of a call of some kind, as an engine would that does not know an option.
 pub(crate) type Ignoring = (&'static str, fn(&mut Value));
 
+/// Changes the engine's answer to calls of some kind, as another engine would give it; which calls, see [`kind`].
+pub(crate) type Answering = fn(&str, &mut Value);
+
 #[derive(Default)]
 struct State {
     ignoring: Option<Ignoring>,
+    answering: Option<Answering>,
     /// The kinds of the calls that came, in order.
     calls: Vec<String>,
+    /// Versions of the API that calls named in their path.
+    versions: Vec<String>,
     spoil: Option<(Call, How)>,
     /// The client's process, once it is known.
     client: Option<u32>,
@@ -82,6 +88,14 @@ impl Door {
     pub(crate) fn ignoring(option: Ignoring) -> Self {
         Self::with(State {
             ignoring: Some(option),
+            ..State::default()
+        })
+    }
+
+    /// Opens one that makes the engine look like another.
+    pub(crate) fn answering(change: Answering) -> Self {
+        Self::with(State {
+            answering: Some(change),
             ..State::default()
         })
     }
@@ -120,6 +134,11 @@ impl Door {
     /// Whom to kill or interrupt where the way of spoiling says so.
     pub(crate) fn client_is(&self, process: u32) {
         self.state.lock().unwrap().client = Some(process);
+    }
+
+    /// The versions of the API that calls named.
+    pub(crate) fn versions(&self) -> Vec<String> {
+        self.state.lock().unwrap().versions.clone()
     }
 
     /// The kinds of the calls so far, such as `POST containers/*/start`.
@@ -170,7 +189,10 @@ async fn changed(
 struct CutOff;
 
 async fn pass(request: Request<Incoming>, state: Arc<Mutex<State>>) -> Result<Answer, CutOff> {
-    let ignoring = state.lock().unwrap().ignoring;
+    let (ignoring, answering) = {
+        let state = state.lock().unwrap();
+        (state.ignoring, state.answering)
+    };
     let request = match ignoring {
         Some((of_kind, change)) if kind(&request) == of_kind => changed(request, change).await?,
         _ => request.map(|body| body.boxed()),
@@ -180,6 +202,10 @@ async fn pass(request: Request<Incoming>, state: Arc<Mutex<State>>) -> Result<An
         let kind = kind(&request);
         let before = state.calls.iter().filter(|call| **call == kind).count();
         state.calls.push(kind.clone());
+        let first = request.uri().path().split('/').nth(1);
+        if let Some(version) = first.filter(|word| word.starts_with("v1.")) {
+            state.versions.push(version.to_owned());
+        }
         let call = Call { kind, before };
         state
             .spoil
@@ -188,7 +214,10 @@ async fn pass(request: Request<Incoming>, state: Arc<Mutex<State>>) -> Result<An
             .map(|(_, how)| *how)
     };
     match how {
-        None => forward(request, false).await,
+        None => match answering {
+            Some(change) => answered(request, change).await,
+            None => forward(request, false).await,
+        },
         Some(How::Within) => forward(request, true).await,
         Some(How::Before) => Err(CutOff),
         Some(How::After) => {
@@ -209,6 +238,31 @@ async fn pass(request: Request<Incoming>, state: Arc<Mutex<State>>) -> Result<An
             Err(CutOff)
         }
     }
+}
+
+/// The engine's answer with another body, if it is one of JSON.
+async fn answered(request: Request<Sent>, change: Answering) -> Result<Answer, CutOff> {
+    let kind = kind(&request);
+    let answer = forward(request, false).await?;
+    let json = answer.headers().get("content-type");
+    let json = json.is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
+    if !answer.status().is_success() || !json {
+        return Ok(answer);
+    }
+    let (mut head, body) = answer.into_parts();
+    let body = body.collect().await.map_err(|_| CutOff)?.to_bytes();
+    // Streams of several values are no one's to change.
+    let body = match serde_json::from_slice(&body) {
+        Ok(mut value) => {
+            change(&kind, &mut value);
+            Bytes::from(serde_json::to_vec(&value).unwrap())
+        }
+        Err(_) => body,
+    };
+    head.headers.remove("transfer-encoding");
+    head.headers.insert("content-length", body.len().into());
+    let body = Full::new(body).map_err(|never: Infallible| match never {});
+    Ok(Response::from_parts(head, body.boxed()))
 }
 
 /// Lets the engine carry the call out and hears its answer to the end; an upgraded one is only begun.

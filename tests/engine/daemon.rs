@@ -2,13 +2,18 @@
 //! it tests.
 
 use std::collections::HashMap;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bollard::Docker;
 use bollard::models::{ContainerCreateBody, HostConfig};
 use bollard::query_parameters as query;
 use futures_util::StreamExt as _;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+
+use crate::project::run;
 
 /// A connection of the test's own, made inside the runtime that uses it.
 pub(crate) fn connect() -> Docker {
@@ -183,37 +188,55 @@ pub(crate) fn remove_images(prefix: &str) {
     });
 }
 
-/// The engine's events in a span of time, as `type action name`, for objects whose name holds `part`.
+/// The engine's events while something is done, as `type action name`, for objects whose name holds `part`. They are
+/// heard as they come: an engine remembers the last 256 only, of whoever makes them.
 pub(crate) fn events_during(part: &str, action: impl FnOnce()) -> Vec<String> {
-    let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    let stamp =
-        |time: std::time::Duration| format!("{}.{:09}", time.as_secs(), time.subsec_nanos());
-    let since = stamp(now());
-    action();
-    let until = stamp(now());
-    wait(async {
-        let options = query::EventsOptions {
-            since: Some(since),
-            until: Some(until),
-            filters: None,
-        };
-        let docker = connect();
-        let mut stream = docker.events(Some(options));
-        let mut seen = Vec::new();
-        while let Some(event) = stream.next().await {
-            let event = serde_json::to_value(event.unwrap()).unwrap();
-            let line = format!(
-                "{} {} {}",
-                event["Type"].as_str().unwrap_or_default(),
-                event["Action"].as_str().unwrap_or_default(),
-                event["Actor"]
-            );
-            if line.contains(part) {
-                seen.push(line);
+    static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let last = format!("selu-test-last-event-{}-{number}", std::process::id());
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let since = format!("{}.{:09}", now.as_secs(), now.subsec_nanos());
+    let (part, until) = (part.to_owned(), last.clone());
+    let listener = std::thread::spawn(move || {
+        wait(async {
+            let options = query::EventsOptions {
+                since: Some(since),
+                ..Default::default()
+            };
+            let docker = connect();
+            let mut stream = docker.events(Some(options));
+            let mut seen = Vec::new();
+            while let Some(event) = stream.next().await {
+                let event = serde_json::to_value(event.unwrap()).unwrap();
+                let line = format!(
+                    "{} {} {}",
+                    event["Type"].as_str().unwrap_or_default(),
+                    event["Action"].as_str().unwrap_or_default(),
+                    event["Actor"]
+                );
+                if line.contains(&until) {
+                    return seen;
+                }
+                if line.contains(&part) {
+                    seen.push(line);
+                }
             }
-        }
-        seen
-    })
+            panic!("the engine ended its events: {seen:#?}")
+        })
+    });
+    action();
+    // What is heard before this is all that there was.
+    let request = bollard::models::VolumeCreateRequest {
+        name: Some(last.clone()),
+        ..Default::default()
+    };
+    wait(async {
+        let docker = connect();
+        docker.create_volume(request).await.unwrap();
+        let none = None::<query::RemoveVolumeOptions>;
+        docker.remove_volume(&last, none).await.unwrap();
+    });
+    listener.join().unwrap()
 }
 
 /// Runs one of the probe's tools in a container without any of our restrictions and returns what it says: the same
@@ -343,4 +366,31 @@ impl Drop for OpenNetwork {
             let _ = connect().remove_network(&self.name).await;
         });
     }
+}
+
+/// Stops the engine as a reboot would and starts it again: by the command in `SELU_ENGINE_RESTART`, without which only the
+/// engine of this machine is restarted.
+pub(crate) fn restart() {
+    if let Ok(command) = std::env::var("SELU_ENGINE_RESTART") {
+        run(Command::new("sh").args(["-c", &command])).expect(0);
+        return;
+    }
+    assert!(
+        std::env::var_os("DOCKER_HOST").is_none(),
+        "DOCKER_HOST names an engine: set SELU_ENGINE_RESTART to the command that restarts that one"
+    );
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/ensure-engine");
+    if Path::new("/run/systemd/system").exists() {
+        run(Command::new("systemctl").args(["restart", "docker"])).expect(0);
+    } else {
+        let pid = std::fs::read_to_string("/var/run/docker.pid").unwrap();
+        let pid = Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
+        kill_process(pid, Signal::TERM).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(120);
+        while rustix::process::test_kill_process(pid).is_ok() {
+            assert!(Instant::now() < deadline, "the engine does not stop");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+    run(&mut Command::new(script)).expect(0);
 }

@@ -178,14 +178,27 @@ async fn what_someone_else_changed_or_opened_is_seen() {
     let restored = engine.container(&name).await.unwrap().unwrap();
     assert_eq!(restored.spec, spec);
 
+    // Made by hand in the place of ours, with all its labels.
     let open = format!("selu_{}_open_1", world.project);
-    let project = format!("dev.selu.project={}", world.project);
+    engine
+        .create_container(&open, &spec, "none", None, false)
+        .await
+        .unwrap();
+    let labels = docker_text(&["inspect", "--format", "{{json .Config.Labels}}", &open]);
+    let labels: BTreeMap<String, String> = serde_json::from_str(&labels).unwrap();
+    let labels: String = labels
+        .iter()
+        .map(|(name, value)| format!("{name}={value}\n"))
+        .collect();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), labels).unwrap();
+    engine.remove_container(&open).await.unwrap();
     docker_text(&[
         "create",
         "--name",
         &open,
-        "--label",
-        &project,
+        "--label-file",
+        file.path().to_str().unwrap(),
         "--privileged",
         "-p",
         "127.0.0.1::80",

@@ -542,3 +542,35 @@ fn what_we_do_not_set_never_shows() {
     });
     assert_eq!(events, Vec::<String>::new());
 }
+
+/// What a later version of selu may have written into a container: nothing of it is unknown in silence, and nothing of it is
+/// a difference by being unknown (product.md 7).
+#[test]
+fn what_a_later_selu_left_on_a_container_is_no_difference_or_named_by_its_path() {
+    let project = applied("later");
+    let name = project.resident("a", "env", 1);
+    let whole = body_of(&name, &name, "");
+    let later_hash = format!("v2:sha256:{}", "0".repeat(64));
+    // Another version's hash, and a label for which this one has no use.
+    let mut body = whole.clone();
+    body["Labels"]["dev.selu.spec"] = json!(later_hash);
+    body["Labels"]["dev.selu.later"] = json!("{}");
+    make(&name, &body);
+    assert_eq!(named(&project), Vec::<String>::new());
+    let events = daemon::events_during(&project.name, || {
+        project.selu(&["apply", "-y"]).expect(0);
+    });
+    assert_eq!(events, Vec::<String>::new());
+
+    // A rule that it runs under and that this version cannot keep.
+    let rules = whole["Labels"]["dev.selu.rules"].as_str().unwrap();
+    let mut rules: Value = serde_json::from_str(rules).unwrap();
+    rules["checkpoint"] = json!("never");
+    let mut body = whole.clone();
+    body["Labels"]["dev.selu.spec"] = json!(later_hash);
+    body["Labels"]["dev.selu.rules"] = json!(rules.to_string());
+    make(&name, &body);
+    assert_eq!(named(&project), ["intent instance rules.checkpoint"]);
+    project.selu(&["apply", "-y"]).expect(0);
+    assert_eq!(named(&project), Vec::<String>::new());
+}

@@ -59,20 +59,35 @@ fn an_engine_that_ignores_an_option_is_refused_by_what_is_open_and_nothing_is_st
         body["Internal"] = false.into();
         body["Options"] = serde_json::json!({});
     });
-    let cases: [(Ignoring, &[&str]); 4] = [
+    const CREATE: &str = "POST containers/create";
+    let cases: [(Ignoring, &[&str]); 5] = [
         (
             network,
             &["the engine's host at", "by TCP answers", "by UDP answers"],
         ),
         (
-            ("POST containers/create", |body| {
+            (CREATE, |body| {
                 body["HostConfig"]["Memory"] = 0.into();
                 body["HostConfig"]["MemorySwap"] = 0.into();
             }),
             &["the memory is limited to"],
         ),
         (
-            ("POST containers/create", |body| {
+            (CREATE, |body| {
+                body["HostConfig"]["PidsLimit"] = Value::Null;
+                body["HostConfig"]["NanoCpus"] = 0.into();
+                body["HostConfig"]["Ulimits"] = Value::Null;
+                body["User"] = "".into();
+            }),
+            &[
+                "the number of processes is limited to",
+                "the processor time (billionths) is limited to",
+                "the number of open files is limited to",
+                "programs run as 65532:65532 instead of 1000:1000",
+            ],
+        ),
+        (
+            (CREATE, |body| {
                 body["HostConfig"]["SecurityOpt"] = serde_json::json!(["seccomp=unconfined"])
             }),
             &[
@@ -81,11 +96,14 @@ fn an_engine_that_ignores_an_option_is_refused_by_what_is_open_and_nothing_is_st
             ],
         ),
         (
-            ("POST containers/create", |body| {
+            (CREATE, |body| {
                 body["HostConfig"]["CapDrop"] = Value::Null;
                 body["HostConfig"]["ReadonlyRootfs"] = false.into();
             }),
-            &["the kernel's capabilities are not dropped"],
+            &[
+                "the kernel's capabilities are not dropped",
+                "the root file system is writable",
+            ],
         ),
     ];
     for (option, said) in cases {

@@ -61,9 +61,9 @@ fn another_local_user_reaches_no_capability_and_finds_no_secret() {
     // A copy that everybody may run: the build folder may be closed to others.
     let public = tempfile::tempdir().unwrap();
     let probe = public.path().join("probe");
-    std::fs::copy(probe_binary(), &probe).unwrap();
+    crate::program::copy(probe_binary(), &probe);
     let selu = public.path().join("selu");
-    std::fs::copy(env!("CARGO_BIN_EXE_selu"), &selu).unwrap();
+    crate::program::copy(env!("CARGO_BIN_EXE_selu"), &selu);
     // And a value that everybody may read: the search below must find this one, and no other.
     let planted = public.path().join("planted");
     std::fs::write(&planted, canary).unwrap();

@@ -123,8 +123,7 @@ fn a_socket_without_permission_says_who_may() {
     let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
     std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o600)).unwrap();
     let selu = folder.path().join("selu");
-    std::fs::copy(env!("CARGO_BIN_EXE_selu"), &selu).unwrap();
-    std::fs::set_permissions(&selu, std::fs::Permissions::from_mode(0o755)).unwrap();
+    crate::program::copy(env!("CARGO_BIN_EXE_selu"), &selu);
     let copy = folder.path().join("project/agents/a");
     std::fs::create_dir_all(&copy).unwrap();
     std::fs::write(

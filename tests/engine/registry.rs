@@ -1,8 +1,9 @@
 //! Digests and pulls through the engine, from a registry of the test's own.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -13,6 +14,7 @@ use selu_runtime::engine::{Engine as _, EngineError, EngineView as _};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::project::run;
 use crate::world::{World, docker, docker_text, hex};
 
 /// Path → content type and body; everything else is unknown.
@@ -59,14 +61,32 @@ impl Registry {
 
     /// On an address of this machine.
     pub(crate) fn at(address: &str) -> Self {
+        Self::serving(address, serve)
+    }
+
+    /// On an address of this machine, with TLS whose certificate nobody else has signed.
+    pub(crate) fn self_signed(address: &str) -> Self {
+        let config = self_signed(address);
+        Self::serving(address, move |stream, state| {
+            let connection = rustls::ServerConnection::new(Arc::clone(&config)).unwrap();
+            // Whoever does not trust it says so and leaves.
+            answer(rustls::StreamOwned::new(connection, stream), state);
+        })
+    }
+
+    fn serving(
+        address: &str,
+        serve: impl Fn(TcpStream, &Mutex<State>) + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind((address, 0)).unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let state = Arc::new(Mutex::new(State::default()));
         let served = Arc::clone(&state);
+        let serve = Arc::new(serve);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let served = Arc::clone(&served);
-                thread::spawn(move || serve(&stream, &served));
+                let (served, serve) = (Arc::clone(&served), Arc::clone(&serve));
+                thread::spawn(move || serve(stream, &served));
             }
         });
         let mut registry = Self {
@@ -302,14 +322,17 @@ fn reply(request: &Request, state: &mut State) -> Reply {
     }
 }
 
-fn serve(stream: &TcpStream, state: &Mutex<State>) {
+fn serve(mut stream: TcpStream, state: &Mutex<State>) {
     let mut first = [0; 1];
     if stream.peek(&mut first).is_ok() && first[0] == 0x16 {
         // The beginning of TLS, to which servers without say this.
-        let mut stream = stream;
         let _ = stream.write_all(b"HTTP/1.0 400 Bad Request\r\n\r\nthis is no HTTPS\n");
         return;
     }
+    answer(stream, state);
+}
+
+fn answer(stream: impl Read + Write, state: &Mutex<State>) {
     let mut reader = BufReader::new(stream);
     while let Some(request) = read(&mut reader) {
         let (status, headers, body) = reply(&request, &mut state.lock().unwrap());
@@ -321,16 +344,55 @@ fn serve(stream: &TcpStream, state: &Mutex<State>) {
             head.push_str(&format!("{name}: {value}\r\n"));
         }
         head.push_str("\r\n");
-        let mut stream = stream;
+        let stream = reader.get_mut();
         let sent = stream.write_all(head.as_bytes());
         let sent = sent.and_then(|()| match request.method.as_str() {
             "HEAD" => Ok(()),
             _ => stream.write_all(&body),
         });
+        let sent = sent.and_then(|()| stream.flush());
         if sent.is_err() {
             return;
         }
     }
+}
+
+/// For TLS on an address, by a key and a certificate of its own.
+fn self_signed(address: &str) -> Arc<rustls::ServerConfig> {
+    use rustls::pki_types::pem::PemObject as _;
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+    let folder = tempfile::tempdir().unwrap();
+    let name = format!("subjectAltName=IP:{address}");
+    let words = [
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+        "-nodes",
+        "-days",
+        "2",
+        "-subj",
+        "/CN=registry",
+        "-addext",
+        &name,
+        "-keyout",
+        "key.pem",
+        "-out",
+        "cert.pem",
+    ];
+    run(Command::new("openssl").current_dir(&folder).args(words)).expect(0);
+    let certificate = CertificateDer::from_pem_file(folder.path().join("cert.pem")).unwrap();
+    let key = PrivateKeyDer::from_pem_file(folder.path().join("key.pem")).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key);
+    Arc::new(config.unwrap())
 }
 
 pub(crate) fn digest(bytes: &[u8]) -> String {

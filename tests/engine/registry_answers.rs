@@ -1,7 +1,6 @@
 //! What `selu` makes of a registry's answers, whole: resolving by ourselves, pulling by the engine (product.md 18 and 20).
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use base64::Engine as _;
@@ -50,8 +49,7 @@ impl Configuration {
     fn with_helper(script: &str) -> Self {
         let configuration = Self::new(r#"{"credsStore":"test"}"#);
         let program = configuration.0.path().join("docker-credential-test");
-        fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        crate::program::write(&program, &format!("#!/bin/sh\n{script}\n"));
         configuration
     }
 
@@ -308,16 +306,23 @@ fn b11_a_limited_registry_is_left_alone_as_long_as_it_asks_and_no_longer_than_is
     }
 }
 
-#[test]
-fn a_registry_without_tls_that_is_not_this_machines_is_refused_by_name() {
-    let gateway = docker_text(&[
+/// An address of this machine that engines do not take for loopback: their default bridge's, the first of its subnet. That
+/// they name it themselves cannot be relied on: after a restart 20.10 does not.
+fn no_loopback() -> String {
+    let subnet = docker_text(&[
         "network",
         "inspect",
         "bridge",
         "--format",
-        "{{(index .IPAM.Config 0).Gateway}}",
+        "{{(index .IPAM.Config 0).Subnet}}",
     ]);
-    let registry = Registry::at(&gateway);
+    let subnet: ipnet::Ipv4Net = subnet.parse().unwrap();
+    subnet.hosts().next().unwrap().to_string()
+}
+
+#[test]
+fn a_registry_without_tls_that_is_not_this_machines_is_refused_by_name() {
+    let registry = Registry::at(&no_loopback());
     let project = project("tls", &registry, &[("one", "1")]);
     let refused = project.selu(&["plan"]).expect(1);
     for part in [
@@ -332,4 +337,47 @@ fn a_registry_without_tls_that_is_not_this_machines_is_refused_by_name() {
         Vec::<String>::new(),
         "nothing was asked in the clear"
     );
+}
+
+#[test]
+fn a_certificate_that_nobody_signed_is_refused_by_name_with_its_cure_and_hears_no_password() {
+    let registry = Registry::self_signed(&no_loopback());
+    registry.lock_up("me:c4n4ry-password", false);
+    let address = &registry.address;
+    let project = project("self-signed", &registry, &[("one", "1")]);
+    let auth = STANDARD.encode("me:c4n4ry-password");
+    let login = Configuration::new(&format!(
+        r#"{{"auths":{{"{address}":{{"auth":"{auth}"}}}}}}"#
+    ));
+    // The plan resolves, the apply would pull, the lock is asked for by hand.
+    for arguments in [&["plan"][..], &["apply", "-y"], &["lock"]] {
+        let refused = login.selu(&project, arguments).expect(1);
+        for part in [
+            address.as_str(),
+            "no trusted TLS",
+            "x509: certificate signed by unknown authority",
+            "/etc/docker/certs.d",
+        ] {
+            assert!(refused.stderr.contains(part), "{part}: {}", refused.stderr);
+        }
+        assert!(!refused.stderr.contains("c4n4ry"), "{}", refused.stderr);
+    }
+    for by_engine in [false, true] {
+        let asked = registry.asked(by_engine);
+        assert_eq!(asked, Vec::<String>::new(), "nothing got through TLS");
+    }
+    assert!(!project.is_deployed());
+}
+
+#[test]
+fn a_certificate_that_nobody_signed_serves_on_loopback_as_it_does_to_engines() {
+    let registry = Registry::self_signed("127.0.0.1");
+    let digest = push_probe(&registry, "1");
+    let project = project("self-signed-here", &registry, &[("one", "1")]);
+    project.selu(&["apply", "-y"]).expect(0);
+    let lock = project.read("selu.lock");
+    assert!(lock.contains(&digest), "{lock}");
+    project.selu(&["plan", "--detailed-exitcode"]).expect(0);
+    project.selu(&["destroy", "-y"]).expect(0);
+    remove_pulled(&registry, &digest);
 }

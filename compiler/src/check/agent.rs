@@ -177,10 +177,32 @@ impl Draft {
                 .as_ref()
                 .and_then(|session| session.idle_timeout_minutes)
                 .unwrap_or(IDLE_TIMEOUT_MINUTES),
+            definition: definition(raw),
             prompts: capability::prompts(&folder.prompts),
             capabilities: capabilities?,
         })
     }
+}
+
+/// What no other part of the model has, without what is not written.
+fn definition(raw: &RawAgent) -> Box<str> {
+    fn written(value: &mut serde_json::Value) {
+        match value {
+            serde_json::Value::Object(fields) => {
+                fields.retain(|_, field| !field.is_null());
+                fields.values_mut().for_each(written);
+            }
+            serde_json::Value::Array(items) => items.iter_mut().for_each(written),
+            _ => {}
+        }
+    }
+    let mut value = serde_json::to_value(raw).unwrap_or_default();
+    if let Some(fields) = value.as_object_mut() {
+        fields.remove("id");
+        fields.remove("capabilities");
+    }
+    written(&mut value);
+    value.to_string().into()
 }
 
 /// A5: an agent that has tools needs to be told what for.

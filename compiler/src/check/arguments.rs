@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::discovered::json;
 use super::schema::{draft_of, options};
-use crate::diag::shown;
+use crate::diag::{kind_of, shown};
 
 /// How many alternatives' own errors a refused `anyOf` or `oneOf` shows.
 const ALTERNATIVES_SHOWN: usize = 5;
@@ -76,7 +76,7 @@ impl<'a> Arguments<'a> {
             Value::Object(map) if problems.is_empty() => Ok(map),
             Value::Object(_) => Err(problems),
             other => {
-                let message = format!("found {}, expected a JSON object", kind(&other));
+                let message = format!("found {}, expected a JSON object", kind_of(&other));
                 problems.push(at("", message));
                 Err(problems)
             }
@@ -139,7 +139,7 @@ impl<'a> Arguments<'a> {
             (None, None) => Err(format!(
                 "`{}` is taken as text and as {}; say which with --args",
                 shown(text),
-                kind(&as_json)
+                kind_of(&as_json)
             )),
             (None, Some(_)) | (Some(Refusal::Value), Some(Refusal::Kind)) => Ok(as_text),
             (Some(_), None) | (Some(_), Some(_)) => Ok(as_json),
@@ -250,17 +250,6 @@ fn at(pointer: &str, message: String) -> ArgumentProblem {
 
 fn pointer(key: &str) -> String {
     format!("/{}", key.replace('~', "~0").replace('/', "~1"))
-}
-
-fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "an array",
-        Value::Object(_) => "an object",
-    }
 }
 
 /// The first whole number of a JSON text that has no exact place in 64 bits: reading it would round it in silence.

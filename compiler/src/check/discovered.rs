@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::{schema, tool};
 use crate::diag::codes::discovery as codes;
 use crate::diag::codes::tools as tool_codes;
-use crate::diag::{Problem, shown};
+use crate::diag::{Problem, kind_of, shown};
 use crate::model::{Policy, Tool};
 
 /// The most tools of one capability.
@@ -109,7 +109,7 @@ fn items(result: &[u8]) -> Result<Items, Problem> {
         other => {
             return Err(invalid(format!(
                 "the result is {}, not a JSON array",
-                kind(&other)
+                kind_of(&other)
             )));
         }
     };
@@ -186,7 +186,7 @@ impl<'a> Item<'a> {
 
     fn read(&mut self, capability: &str, discovery_tool: &str) -> Option<Tool> {
         let Value::Object(map) = self.value else {
-            self.invalid("", format!("{} is not a tool", kind(self.value)), None);
+            self.invalid("", format!("{} is not a tool", kind_of(self.value)), None);
             return None;
         };
         let bytes = self.value.to_string().len();
@@ -223,7 +223,7 @@ impl<'a> Item<'a> {
             Some(other) => {
                 self.invalid(
                     "/name",
-                    format!("the name is {}, not a string", kind(other)),
+                    format!("the name is {}, not a string", kind_of(other)),
                     None,
                 );
                 return None;
@@ -260,7 +260,7 @@ impl<'a> Item<'a> {
                 Some(text.clone())
             }
             Some(other) => {
-                let message = format!("the description is {}, not a string", kind(other));
+                let message = format!("the description is {}, not a string", kind_of(other));
                 self.invalid("/description", message, None);
                 None
             }
@@ -348,18 +348,6 @@ impl<'a> Item<'a> {
             }
             self.report(problem);
         }
-    }
-}
-
-/// A value's kind, in words.
-fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "an array",
-        Value::Object(_) => "an object",
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod limits;
 mod reach;
+mod review;
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -112,14 +113,7 @@ impl Check<'_> {
         for (key, policy) in raw.policy.unwrap_or_default() {
             let pointer = format!("/policy/{}", escape(&key));
             let place = self.document.key_place(&pointer);
-            let parts = key
-                .match_indices('/')
-                .nth(1)
-                .map(|(at, _)| (&key[..at], &key[at + 1..]));
-            let Some((instance, tool)) = parts
-                .and_then(|(instance, tool)| Some((InstanceKey::parse(instance)?, tool)))
-                .filter(|(_, tool)| !tool.is_empty())
-            else {
+            let Some((instance, tool)) = InstanceKey::parse_tool(&key) else {
                 self.bad_key(place, &key, "agent/capability/tool");
                 continue;
             };
@@ -177,6 +171,7 @@ impl Check<'_> {
         let idle_stop = raw.runtime.and_then(|runtime| runtime.idle_stop);
         self.outcome.settings.idle_stop = idle_stop.unwrap_or_default();
         self.levels(raw.diagnostics.unwrap_or_default());
+        self.review(raw.review.unwrap_or_default());
         self.outcome
     }
 

@@ -6,7 +6,7 @@ mod field;
 mod free;
 mod number;
 
-pub(crate) use field::nearest;
+pub use field::nearest;
 
 use std::fmt::Write as _;
 

@@ -3,6 +3,7 @@
 //! One rule holds for all of it: an error stays an error. Notes and warnings may be raised, lowered or allowed.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -10,7 +11,7 @@ use serde::Deserialize;
 use super::{Code, Diagnostic, Severity};
 
 /// What `[diagnostics]` in selu.toml makes of a code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
     /// It is not shown.
@@ -21,6 +22,17 @@ pub enum Level {
     Warning,
     /// The project does not compile.
     Error,
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Allow => "allow",
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        })
+    }
 }
 
 /// Levels by code.
@@ -35,6 +47,16 @@ impl Levels {
             self.0.insert(code.id, level);
         }
         keeps
+    }
+
+    /// What becomes of a code's findings.
+    pub fn of(&self, code: &Code) -> Level {
+        let own = match code.severity {
+            Severity::Note => Level::Note,
+            Severity::Warning => Level::Warning,
+            Severity::Error => Level::Error,
+        };
+        self.0.get(code.id).copied().unwrap_or(own)
     }
 
     /// Gives findings their level and takes out the allowed ones.

@@ -16,7 +16,8 @@ use crate::report::hidden;
 pub use github::github;
 pub use json::{json, json_schema};
 pub use sarif::sarif;
-pub use text::{Look, text, text_for};
+pub(crate) use sarif::{artifact, run};
+pub use text::{Look, Texts, text, text_for};
 
 /// Version of the JSON form.
 pub const FORMAT_VERSION: &str = "1.0";

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
 use super::{
     Lock, LockedCredential, LockedDiscovery, LockedImage, LockedInstance, LockedTool, ToolOrigin,
 };
@@ -48,6 +50,38 @@ impl LockedTool {
             (Some(policy), _) => (policy, PolicyOrigin::Override),
             (None, PolicyOrigin::Override) => first_policy(self.recommended),
             (None, origin) => (self.policy, origin),
+        }
+    }
+}
+
+/// What a model is told, what it may send, and what the tool asks for; not what a person made of it.
+#[derive(PartialEq)]
+pub(super) struct Definition<'a> {
+    source: ToolOrigin,
+    recommended: Option<Policy>,
+    description: &'a str,
+    input_schema: &'a Value,
+    terminal_on_success: bool,
+}
+
+impl LockedTool {
+    /// Without its policy.
+    pub(super) fn definition(&self) -> Definition<'_> {
+        let Self {
+            source,
+            policy: _,
+            policy_origin: _,
+            recommended,
+            description,
+            input_schema,
+            terminal_on_success,
+        } = self;
+        Definition {
+            source: *source,
+            recommended: *recommended,
+            description,
+            input_schema,
+            terminal_on_success: *terminal_on_success,
         }
     }
 }

@@ -31,6 +31,8 @@ pub struct Merged {
     pub lock: Lock,
     /// By instance and tool.
     pub changes: Vec<ToolChange>,
+    /// Every instance that listed its tools, with the definitions that wait for a person; often none.
+    pub waiting: BTreeMap<InstanceKey, LockedInstance>,
 }
 
 /// What happened to one discovered tool (product.md 27).
@@ -42,7 +44,8 @@ pub struct ToolChange {
     pub tool: String,
     /// What happened.
     pub kind: ToolChangeKind,
-    /// Whether it is kept out of use until a person accepts it (`on_change = "hold"`).
+    /// Whether it is kept out of use until a person accepts it: by `on_change = "hold"`, or because it comes under an
+    /// older override that would give it more than it has by itself.
     pub held: bool,
 }
 
@@ -155,6 +158,7 @@ impl Lock {
         let mut merged = Merged {
             lock: Self::default(),
             changes: Vec::new(),
+            waiting: BTreeMap::new(),
         };
         for (key, planned) in &plan.instances {
             let before = previous.and_then(|lock| lock.instances.get(key));
@@ -177,13 +181,9 @@ impl Lock {
                     .map(|(policy, _)| *policy)
             };
             if next.discovery.is_some() {
-                let changes = discovered(
-                    before,
-                    &mut next,
-                    discoveries.get(key),
-                    &over,
-                    settings.on_change,
-                );
+                let outcome = discoveries.get(key);
+                let (changes, waiting) =
+                    discovered(before, &mut next, outcome, &over, settings.on_change);
                 merged
                     .changes
                     .extend(changes.into_iter().map(|(tool, kind, held)| ToolChange {
@@ -192,6 +192,13 @@ impl Lock {
                         kind,
                         held,
                     }));
+                if matches!(outcome, Some(DiscoveryOutcome::Found { .. })) {
+                    let entry = LockedInstance {
+                        tools: waiting,
+                        ..next.clone()
+                    };
+                    merged.waiting.insert(key.clone(), entry);
+                }
             } else {
                 for (name, tool) in &mut next.tools {
                     if let Some(policy) = over(name) {
@@ -223,20 +230,21 @@ impl Merged {
                 }
             }
             self.changes.retain(|change| &change.instance != key);
+            self.waiting.remove(key);
         }
     }
 }
 
 type Change = (String, ToolChangeKind, bool);
 
-/// Fills in the tools of a dynamic instance, and tells what is new.
+/// Fills in the tools of a dynamic instance, and tells what is new and what of it waits.
 fn discovered(
     before: Option<&LockedInstance>,
     next: &mut LockedInstance,
     outcome: Option<&DiscoveryOutcome>,
     over: &dyn Fn(&str) -> Option<Policy>,
     on_change: OnChange,
-) -> Vec<Change> {
+) -> (Vec<Change>, BTreeMap<String, LockedTool>) {
     // Tools that were written in a manifest before leave nothing to the discovered ones.
     let old: BTreeMap<&String, &LockedTool> = before
         .into_iter()
@@ -277,7 +285,11 @@ fn discovered(
     }
 
     let hold = on_change == OnChange::Hold;
+    let asked_before = before
+        .and_then(|before| before.discovery.as_ref())
+        .is_some_and(|discovery| discovery.credentials_present.is_some());
     let mut changes = Vec::new();
+    let mut waiting = BTreeMap::new();
     next.tools = BTreeMap::new();
     for name in names {
         match (old.get(&name).copied(), found(&name)) {
@@ -285,12 +297,16 @@ fn discovered(
                 changes.push((name, ToolChangeKind::Removed(old.clone()), false));
             }
             (None, Some(mut tool)) => {
-                (tool.policy, tool.policy_origin) = match over(&name) {
-                    Some(policy) => (policy, PolicyOrigin::Override),
-                    None => first_policy(tool.recommended),
-                };
-                changes.push((name.clone(), ToolChangeKind::Added(tool.clone()), hold));
-                if !hold {
+                let own = first_policy(tool.recommended);
+                let over = over(&name);
+                (tool.policy, tool.policy_origin) =
+                    over.map_or(own, |policy| (policy, PolicyOrigin::Override));
+                // An override that was there before the tool was written for something else that had its name (D3).
+                let held = hold || (asked_before && over.is_some_and(|policy| policy > own.0));
+                changes.push((name.clone(), ToolChangeKind::Added(tool.clone()), held));
+                if held {
+                    waiting.insert(name, tool);
+                } else {
                     next.tools.insert(name, tool);
                 }
             }
@@ -306,18 +322,20 @@ fn discovered(
                 }
                 if held {
                     // The old definition stays in use; its policy is the person's own doing and is not held.
-                    tool = LockedTool {
+                    let kept = LockedTool {
                         policy: tool.policy,
                         policy_origin: tool.policy_origin,
                         ..old.clone()
                     };
+                    waiting.insert(name.clone(), tool);
+                    tool = kept;
                 }
                 next.tools.insert(name, tool);
             }
             (None, None) => {}
         }
     }
-    changes
+    (changes, waiting)
 }
 
 /// A discovered tool before its policy is known.

@@ -4,7 +4,7 @@ use camino::Utf8Path;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Lock, VERSION, wire};
+use super::{Lock, VERSION, marked, wire};
 use crate::diag::codes::lock as codes;
 use crate::diag::{Code, Diagnostic, Place, shown};
 use crate::model::Origin;
@@ -111,17 +111,10 @@ impl Lock {
     /// When the text is not a lock of a version that this compiler knows.
     pub fn read(text: &str) -> Result<Self, LockError> {
         let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
-        // Schemas are indented or begin with a brace, so that no line of a lock looks like this by itself.
-        for (index, line) in text.lines().enumerate() {
-            let marker = ["<<<<<<< ", ">>>>>>> ", "||||||| "]
-                .iter()
-                .any(|marker| line.starts_with(marker))
-                || line == "=======";
-            if marker {
-                return Err(LockError::Conflict {
-                    line: number(index + 1),
-                });
-            }
+        if let Some(index) = text.lines().position(marked::is_marker) {
+            return Err(LockError::Conflict {
+                line: number(index + 1),
+            });
         }
         check_version(text)?;
         let file: wire::File = toml::from_str(text).map_err(|error| toml_error(text, &error))?;
@@ -144,6 +137,10 @@ struct Versioned {
 }
 
 fn check_version(text: &str) -> Result<(), LockError> {
+    // A lock as it is written need not be read twice for this: whatever else is wrong is found with all the rest.
+    if scanned_version(text).is_some_and(|(_, found)| found == i64::from(VERSION)) {
+        return Ok(());
+    }
     let versioned: Versioned = match toml::from_str(text) {
         Ok(versioned) => versioned,
         // A newer lock may not even be the TOML that is known here.

@@ -1,8 +1,10 @@
 mod callable;
+mod join;
 mod merge;
 mod read;
 mod round_trip;
 mod stale;
+mod waiting;
 mod write;
 
 use std::collections::BTreeMap;

@@ -15,7 +15,7 @@ use crate::model::{InstanceKey, Limits, Network, Sharing};
 use crate::report::hidden;
 
 /// Stands above everything else; `version` is the first thing that is read.
-const HEAD: &str =
+pub(super) const HEAD: &str =
     "# Written by `selu`. Commit it and review its changes; change the directory, not this file.\n";
 
 impl Lock {
@@ -32,6 +32,24 @@ impl Lock {
             out.0
         }
     }
+}
+
+/// An instance's own table, without its tools.
+pub(super) fn head_text(key: &InstanceKey, instance: &LockedInstance) -> String {
+    let mut out = Out(String::new());
+    out.head(key, instance);
+    out.0
+}
+
+/// A tool's table.
+pub(super) fn tool_text(key: &InstanceKey, name: &str, tool: &LockedTool) -> String {
+    let mut out = Out(String::new());
+    out.tool(&table(key), name, tool);
+    out.0
+}
+
+fn table(key: &InstanceKey) -> String {
+    format!("instance.{}", basic(key.as_str()))
 }
 
 struct Out(String);
@@ -63,6 +81,14 @@ impl Out {
     }
 
     fn instance(&mut self, key: &InstanceKey, instance: &LockedInstance) {
+        self.head(key, instance);
+        let table = table(key);
+        for (name, tool) in &instance.tools {
+            self.tool(&table, name, tool);
+        }
+    }
+
+    fn head(&mut self, key: &InstanceKey, instance: &LockedInstance) {
         let LockedInstance {
             image,
             class,
@@ -74,11 +100,10 @@ impl Out {
             credentials,
             prompts,
             discovery,
-            tools,
+            tools: _,
         } = instance;
-        let table = format!("instance.{}", basic(key.as_str()));
         self.line("");
-        self.line(&format!("[{table}]"));
+        self.line(&format!("[{}]", table(key)));
         let LockedImage {
             written,
             kind,
@@ -139,9 +164,6 @@ impl Out {
             if let Some(names) = credentials_present {
                 self.list("discovery.credentials_present", names);
             }
-        }
-        for (name, tool) in tools {
-            self.tool(&table, name, tool);
         }
     }
 
@@ -249,7 +271,7 @@ fn json_string(text: &str, out: &mut String) {
 }
 
 /// A basic string of TOML.
-fn basic(text: &str) -> String {
+pub(super) fn basic(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for c in text.chars() {

@@ -1,12 +1,12 @@
 //! agent.yaml as written; see [`super::capability`] on optional fields.
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::Routing;
 
 /// An agent.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(title = "agent.yaml")]
 pub struct RawAgent {
     /// Unique in the project: lower-case letters, digits and hyphens.
@@ -35,7 +35,7 @@ pub struct RawAgent {
 }
 
 /// Languages.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RawI18n {
     /// Such as `en`.
     pub default_locale: Option<String>,
@@ -44,7 +44,7 @@ pub struct RawI18n {
 }
 
 /// A model.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RawModel {
     /// Who serves it.
     pub provider: Option<String>,
@@ -56,7 +56,7 @@ pub struct RawModel {
 }
 
 /// When a conversation begins and ends.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RawSession {
     /// What begins it.
     #[schemars(extend("default" = "mention"))]
@@ -69,7 +69,7 @@ pub struct RawSession {
 }
 
 /// Whether threads share a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RawIsolation {
     /// One session for all threads.
@@ -79,7 +79,7 @@ pub enum RawIsolation {
 }
 
 /// A shared capability by name.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RawCapabilityName {
     /// Its id.
     #[schemars(required)]
@@ -87,7 +87,7 @@ pub struct RawCapabilityName {
 }
 
 /// What the agent remembers.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RawMemory {
     /// How memories are kept.
     pub policy: Option<String>,
@@ -97,7 +97,7 @@ pub struct RawMemory {
 }
 
 /// One step of the installation.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RawStep {
     /// Unique among the steps.
     #[schemars(required)]
@@ -124,7 +124,7 @@ pub struct RawStep {
 }
 
 /// What a step does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RawStepType {
     /// Asks for a value.
@@ -134,7 +134,7 @@ pub enum RawStepType {
 }
 
 /// The credential that a value becomes.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RawStoreAs {
     /// Whose it is.
     #[schemars(required)]
@@ -148,7 +148,7 @@ pub struct RawStoreAs {
 }
 
 /// Whose credential a value becomes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RawStoreScope {
     /// One value for all.
@@ -158,7 +158,7 @@ pub enum RawStoreScope {
 }
 
 /// A request of a `test` step.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RawRequest {
     /// Such as `GET`.
     pub method: Option<String>,
@@ -171,14 +171,14 @@ pub struct RawRequest {
 }
 
 /// What the agent does by itself.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RawAutomation {
     /// When.
     pub schedules: Option<Vec<Option<RawSchedule>>>,
 }
 
 /// One schedule.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RawSchedule {
     /// Unique among the schedules.
     #[schemars(required)]

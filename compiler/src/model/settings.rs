@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use super::{OnChange, Policy};
 use crate::diag::levels::Level;
+use crate::review::Kind;
 
 /// Settings of a project.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -30,6 +31,38 @@ pub struct RawSettings {
     pub runtime: Option<RawRuntime>,
     /// A code such as `SELU0111`, or its name, → what its findings are. Errors cannot be lowered.
     pub diagnostics: Option<BTreeMap<String, Option<Level>>>,
+    /// Which changes need a person. Those rules count that a change is compared with, never its own.
+    pub review: Option<RawReview>,
+}
+
+/// Which changes need a person.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+pub struct RawReview {
+    /// Kinds of changes that need a person unless they narrow. Without it everything that widens needs one.
+    pub person: Option<Vec<Option<Kind>>>,
+    /// A capability that comes to have more tools that may be called than this needs a person.
+    pub max_tools: Option<u64>,
+    /// Whether other content of an image needs a person where the image does not say its source.
+    #[schemars(extend("default" = false))]
+    pub image_source: Option<bool>,
+    /// Changes that a person has accepted beforehand.
+    pub accepted: Option<Vec<Option<RawAccepted>>>,
+}
+
+/// A change that a person has accepted: this value at this place, and no other. All but the reason is as
+/// `selu diff --format json` has it.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+pub struct RawAccepted {
+    /// `agent/capability`; absent for the project as a whole.
+    pub instance: Option<String>,
+    /// The tool, where the change is one of a tool.
+    pub tool: Option<String>,
+    /// Where, such as `network.hosts`; empty for an instance or a tool as a whole.
+    pub path: Option<String>,
+    /// What it becomes; absent where nothing is there then.
+    pub new: Option<String>,
+    /// Why that is right.
+    pub reason: Option<String>,
 }
 
 /// The project.

@@ -16,6 +16,7 @@ use crate::model::{InstanceKey, OnChange, Origin, Policy, Settings};
 use crate::observed::{
     ContainerState, Observed, ObservedContainer, ObservedNetwork, ObservedVolume,
 };
+use crate::review::Review;
 
 /// What `plan --format json` prints.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -28,6 +29,9 @@ pub struct PlanDocument {
     pub changes: Option<ChangeSet>,
     /// The instances that `--target` chose; `null` for all.
     pub targets: Option<BTreeSet<InstanceKey>>,
+    /// What it means for rights, compared with what runs and what the lock says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub review: Option<Review>,
 }
 
 /// What `plan --out` writes.
@@ -43,6 +47,9 @@ pub struct SavedPlan {
     pub changes: ChangeSet,
     /// The instances that `--target` chose; `null` for all.
     pub targets: Option<BTreeSet<InstanceKey>>,
+    /// What it means for rights, for whoever looks at it; applying it does not ask.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub review: Option<Review>,
     /// Dynamic instances that are to be asked for their tools although nothing about them changes (D5).
     pub due: BTreeSet<InstanceKey>,
     /// What applying needs of selu.toml.
@@ -232,6 +239,7 @@ impl SavedPlan {
             plan: self.plan.clone(),
             changes: Some(self.changes.clone()),
             targets: self.targets.clone(),
+            review: self.review.clone(),
         }
     }
 

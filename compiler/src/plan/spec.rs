@@ -12,8 +12,8 @@ use crate::observed::ImageFacts;
 /// Version of the protocol between `selu` and its gateway's policy file; the tag of the gateway's image.
 pub const POLICY_PROTOCOL: u32 = 2;
 
-/// Whoever a capability's image says it is (W6).
-const CAPABILITY_USER: &str = "1000:1000";
+/// Whom a capability's programs run as (W6), whatever its image says.
+pub const CAPABILITY_USER: &str = "1000:1000";
 /// The gateway and the hold: no user of any image, and not the capabilities' one either.
 const GATEWAY_USER: &str = "65532:65532";
 /// Process 1 of a gateway that carries egress (S7).

@@ -1,5 +1,7 @@
 //! What a change means, for a terminal and for a comment at a pull request.
 
+mod sarif;
+
 use minijinja::Value;
 use minijinja::value::Serde;
 use serde::Serialize;
@@ -7,6 +9,8 @@ use serde::Serialize;
 use super::{ReportError, environment, escape};
 use crate::review::text::{Piece, Suspicion, words};
 use crate::review::{Finding, Grade, Kind, Review};
+
+pub use sarif::review_sarif;
 
 const TEXT: &str = include_str!("review.txt");
 const MARKDOWN: &str = include_str!("review.md");
@@ -17,6 +21,8 @@ const ROWS_MAX: usize = 100;
 const SHORT_MAX: usize = 10;
 /// How much of one value is shown in a comment.
 const VALUE_MAX: usize = 120;
+/// How much of a plan is shown in a comment.
+const PLAN_MAX: usize = 20_000;
 
 /// For a terminal or a log: widening first, descriptions word by word, nothing hidden.
 ///
@@ -49,14 +55,81 @@ pub fn review_markdown(review: &Review) -> Result<String, ReportError> {
     render("review.md", MARKDOWN, &form.view(review))
 }
 
-/// One line: `2 widening, 1 narrowing, 3 neutral.`
+/// One line: `2 widening, 1 narrowing, 3 neutral.`, and what is to be done about them where that is another number.
 pub fn review_summary(review: &Review) -> String {
     if review.findings.is_empty() {
         return "No difference.".to_owned();
     }
     let counts = [Grade::Widening, Grade::Narrowing, Grade::Neutral]
         .map(|grade| format!("{} {}", review.count(grade), word(grade)));
-    format!("{}.", counts.join(", "))
+    let mut summary = format!("{}.", counts.join(", "));
+    let accepted = review.findings.iter().filter(|one| !one.is_open()).count();
+    if accepted > 0 {
+        summary.push_str(&format!(" {accepted} accepted beforehand."));
+    }
+    let open = review.open().count();
+    if open != review.count(Grade::Widening) {
+        let need = if open == 1 { "needs" } else { "need" };
+        summary.push_str(&format!(" {open} {need} a person."));
+    }
+    summary
+}
+
+/// A plan as a comment at a pull request: what it means first, the plan itself folded.
+///
+/// # Errors
+/// When the template fails.
+pub fn plan_markdown(summary: &str, plan: &str, review: &Review) -> Result<String, ReportError> {
+    let body = review_markdown(review)?;
+    let body = body.split_once('\n').map_or("", |(_, body)| body);
+    let mut shown = shortened(plan, PLAN_MAX);
+    // Nothing in it ends the block that it stands in, or is more than text.
+    for (character, entity) in [('&', "&amp;"), ('<', "&lt;"), ('>', "&gt;")] {
+        shown = shown.replace(character, entity);
+    }
+    Ok(format!(
+        "<!-- selu plan -->\n**{}**\n\n{}\n<details><summary>the plan</summary>\n\n<pre>\n{}\n</pre>\n\n</details>\n",
+        markdown(summary),
+        body.trim_end_matches('\n'),
+        shown.trim_end()
+    ))
+}
+
+/// The most lines of [`rights`].
+const LINES_MAX: usize = 40;
+
+/// What a plan means for rights, for whoever is about to apply it; empty where nothing differs.
+pub(super) fn rights(review: &Review) -> Vec<String> {
+    let told = |finding: &&Finding| finding.grade != Grade::Neutral;
+    let mut lines: Vec<String> = review
+        .findings
+        .iter()
+        .filter(told)
+        .take(LINES_MAX)
+        .map(|finding| {
+            let subject = finding.subject();
+            let path = match finding.path.as_str() {
+                "" => String::new(),
+                path => format!(" {path}"),
+            };
+            escape(&format!(
+                "{} {subject}{path}: {}",
+                sign(finding.grade),
+                finding.says
+            ))
+        })
+        .collect();
+    let all = review.findings.iter().filter(told).count();
+    if all > LINES_MAX {
+        lines.push(format!("… and {} more", all - LINES_MAX));
+    }
+    if !lines.is_empty() {
+        lines.insert(
+            0,
+            format!("For rights this means: {}", review_summary(review)),
+        );
+    }
+    lines
 }
 
 fn render(name: &str, template: &str, view: &View) -> Result<String, ReportError> {
@@ -93,6 +166,10 @@ struct Item {
     /// A changed text, with what was removed and added marked; empty for everything else.
     words: String,
     hidden: Vec<String>,
+    /// Whether somebody still has to look at it.
+    person: bool,
+    /// Why somebody has accepted it.
+    accepted: Option<String>,
 }
 
 /// How values get into a report.
@@ -132,8 +209,8 @@ impl Form {
 
     fn item(&self, finding: &Finding) -> Item {
         let Finding {
-            instance,
-            tool,
+            instance: _,
+            tool: _,
             kind,
             path,
             grade,
@@ -141,25 +218,25 @@ impl Form {
             old,
             new,
             hidden,
+            person,
+            accepted,
         } = finding;
         let safe = |text: &str| (self.safe)(&shortened(text, self.value_max));
-        let subject = match tool {
-            Some(tool) => format!("{instance} {tool}"),
-            None => instance.to_string(),
-        };
         let words = match (kind, old, new) {
             (Kind::Description, Some(old), Some(new)) => self.words(old, new),
             _ => String::new(),
         };
         Item {
             sign: sign(*grade),
-            subject: (self.safe)(&subject),
+            subject: (self.safe)(&finding.subject()),
             path: (self.safe)(path),
             says: (self.safe)(says),
             old: old.as_deref().map(safe),
             new: new.as_deref().map(safe),
             words,
-            hidden: hidden.iter().map(|one| self.suspicion(one)).collect(),
+            hidden: suspicions(hidden, self.safe),
+            person: *person && accepted.is_none(),
+            accepted: accepted.as_deref().map(safe),
         }
     }
 
@@ -187,19 +264,20 @@ impl Form {
         };
         words(old, new).into_iter().map(piece).collect()
     }
-
-    fn suspicion(&self, suspicion: &Suspicion) -> String {
-        match suspicion {
-            Suspicion::Character(point) => format!("{point} is not seen and not as it seems"),
-            Suspicion::LookAlike(word) => {
-                let word = (self.safe)(word);
-                format!("{word} mixes alphabets that look alike")
-            }
-        }
-    }
 }
 
-fn sign(grade: Grade) -> &'static str {
+/// What hides, in words.
+pub(super) fn suspicions(hidden: &[Suspicion], safe: fn(&str) -> String) -> Vec<String> {
+    let says = |one: &Suspicion| match one {
+        Suspicion::Character(point) => format!("{point} is not seen and not as it seems"),
+        Suspicion::LookAlike(word) => {
+            format!("{} mixes alphabets that look alike", safe(word))
+        }
+    };
+    hidden.iter().map(says).collect()
+}
+
+pub(super) fn sign(grade: Grade) -> &'static str {
     match grade {
         Grade::Widening => "▲",
         Grade::Narrowing => "▼",
@@ -223,7 +301,7 @@ fn shortened(text: &str, most: usize) -> String {
 }
 
 /// Text that stays text in Markdown: no markup, no HTML, no mention of a person, no link, one line.
-fn markdown(text: &str) -> String {
+pub(super) fn markdown(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in escape(text).chars() {
         match character {

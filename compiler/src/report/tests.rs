@@ -6,7 +6,7 @@ use crate::plan::saved::PlanDocument;
 use crate::resolve::testing::{World, tool};
 
 fn text(world: &World) -> String {
-    plan_text(&world.plan(), Some(&world.changes())).unwrap()
+    plan_text(&world.plan(), Some(&world.changes()), None).unwrap()
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn without_an_engine_it_says_that_nothing_was_compared() {
     let plan = crate::resolve::resolve(&world.project, None, None)
         .plan
         .unwrap();
-    let text = plan_text(&plan, None).unwrap();
+    let text = plan_text(&plan, None, None).unwrap();
     assert!(text.contains("not known without an engine"), "{text}");
     assert!(text.ends_with("Offline: nothing was compared with an engine.\n"));
 }
@@ -105,6 +105,7 @@ fn json_holds_plan_and_changes_and_reads_back() {
         plan: world.plan(),
         changes: Some(world.changes()),
         targets: None,
+        review: None,
     };
     let value = plan_json(&document).unwrap();
     assert_eq!(value["format_version"], "1.0");

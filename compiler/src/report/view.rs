@@ -16,6 +16,8 @@ pub(super) struct View {
     agents: Vec<AgentView>,
     instances: Vec<InstanceView>,
     others: Vec<ChangeView>,
+    /// What it means for rights.
+    rights: Vec<String>,
     summary: String,
 }
 
@@ -72,7 +74,7 @@ struct ReasonView {
 }
 
 impl View {
-    pub(super) fn new(plan: &Plan, changes: Option<&ChangeSet>) -> Self {
+    pub(super) fn new(plan: &Plan, changes: Option<&ChangeSet>, rights: Vec<String>) -> Self {
         let all = changes.map_or(&[][..], |changes| &changes.changes);
         let agents = plan
             .agents
@@ -131,6 +133,7 @@ impl View {
             agents,
             instances,
             others,
+            rights,
             summary: match changes {
                 Some(changes) => summary(changes),
                 None => "Offline: nothing was compared with an engine.".to_owned(),
@@ -208,6 +211,20 @@ pub(crate) fn cores(nano_cpus: u64) -> String {
     }
 }
 
+/// Limits in one line, in the units that people use.
+pub(crate) fn limits_line(limits: &Limits) -> String {
+    let Limits {
+        memory_mb,
+        nano_cpus,
+        cpu_seconds,
+        pids,
+    } = limits;
+    format!(
+        "{memory_mb} MiB memory, {} CPU, {cpu_seconds} s CPU a call, {pids} processes",
+        cores(*nano_cpus)
+    )
+}
+
 fn change_view(change: &Change) -> ChangeView {
     let title = match &change.subject {
         Subject::Gateway(name) => format!("gateway {}", escape(name)),
@@ -278,16 +295,7 @@ fn facts(instance: &PlannedInstance) -> Vec<FactView> {
         });
     };
     fact("image", image(&instance.image));
-    let Limits {
-        memory_mb,
-        nano_cpus,
-        cpu_seconds,
-        pids,
-    } = &instance.limits;
-    let mut limits = vec![format!(
-        "{memory_mb} MiB memory, {} CPU, {cpu_seconds} s CPU a call, {pids} processes",
-        cores(*nano_cpus)
-    )];
+    let mut limits = vec![limits_line(&instance.limits)];
     let overridden = instance.limit_overrides.iter().map(|(limit, origin)| {
         let limit = match limit.as_str() {
             "memory_mb" => "memory",

@@ -87,6 +87,7 @@ impl World {
                 routing: Routing::Auto,
                 own_model: false,
                 idle_timeout_minutes: 30,
+                definition: "{}".into(),
                 prompts: BTreeMap::new(),
                 capabilities: BTreeMap::new(),
             });

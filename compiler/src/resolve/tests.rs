@@ -122,6 +122,22 @@ fn networks_avoid_each_other_and_everyone_elses_and_stay_where_they_are() {
 }
 
 #[test]
+fn another_projects_networks_move_ours_and_change_nothing_else_of_the_plan() {
+    let mut world = World::new();
+    let alone = world.plan();
+    let taken = resident(&world).network.subnet;
+    world.observed.foreign_subnets = vec![taken];
+    let beside = world.plan();
+    assert_ne!(alone, beside, "the range is another");
+    let alone = alone.without_addresses();
+    assert_eq!(alone, beside.without_addresses());
+    let api = world.capability("weather/api");
+    api.network.mode = NetworkMode::Allowlist;
+    api.network.hosts = vec!["a.example".to_owned()];
+    assert_ne!(alone, world.plan().without_addresses());
+}
+
+#[test]
 fn a_network_left_without_its_container_counts_as_a_generation() {
     let mut world = World::new();
     world.apply();

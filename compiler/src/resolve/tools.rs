@@ -81,7 +81,7 @@ pub(super) fn check_policies(
         };
         if instance.discovery_tool.is_none()
             || instance.tools.contains_key(tool)
-            || !discovered_once(lock, key)
+            || !lock.is_some_and(|lock| lock.was_asked(key))
         {
             continue;
         }
@@ -99,12 +99,6 @@ pub(super) fn check_policies(
         }
         findings.push(finding);
     }
-}
-
-fn discovered_once(lock: Option<&Lock>, key: &InstanceKey) -> bool {
-    lock.and_then(|lock| lock.instances.get(key))
-        .and_then(|locked| locked.discovery.as_ref())
-        .is_some_and(|discovery| discovery.credentials_present.is_some())
 }
 
 fn close_to<'a>(wanted: &str, names: impl Iterator<Item = &'a String>) -> Option<&'a str> {

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{About, Grade, Kind, tool};
+use super::{About, Grade, ImageSource, Kind, tool};
 use crate::check::network::host::Entry;
 use crate::lock::words::{class_word, filesystem_word, mode_word, scope_word, sharing_word};
 use crate::lock::{LockedCredential, LockedDiscovery, LockedImage, LockedInstance};
 use crate::model::{
-    Class, CredentialScope, Filesystem, Limits, Network, NetworkMode, Sharing, SharingMode,
+    Class, CredentialScope, Filesystem, Limits, Network, NetworkMode, Policy, Sharing, SharingMode,
 };
+use crate::report::{cores, limits_line};
 
 /// Compares everything of an instance that is on both sides.
 pub(super) fn compare<'a>(about: &mut About<'a>, old: &'a LockedInstance, new: &'a LockedInstance) {
@@ -35,37 +36,8 @@ pub(super) fn compare<'a>(about: &mut About<'a>, old: &'a LockedInstance, new: &
             .add(Kind::Class, "class", grade, says)
             .between(Some(class_word(old.class)), Some(class_word(*class)));
     }
-    if old.filesystem != *filesystem {
-        let rank = |filesystem| match filesystem {
-            Filesystem::None => 0,
-            Filesystem::Temp => 1,
-            Filesystem::Workspace => 2,
-        };
-        let (grade, says) = if rank(*filesystem) > rank(old.filesystem) {
-            (Grade::Widening, "it may write more")
-        } else {
-            (Grade::Narrowing, "it may write less")
-        };
-        about
-            .add(Kind::Filesystem, "filesystem", grade, says)
-            .between(
-                Some(filesystem_word(old.filesystem)),
-                Some(filesystem_word(*filesystem)),
-            );
-    }
-    if old.cache != *cache {
-        let (grade, says) = if *cache {
-            (Grade::Widening, "what it writes to /cache stays")
-        } else {
-            (
-                Grade::Narrowing,
-                "nothing that it writes to /cache stays any more",
-            )
-        };
-        about
-            .add(Kind::Cache, "cache", grade, says)
-            .between(Some(old.cache), Some(cache));
-    }
+    written(about, old.filesystem, *filesystem);
+    kept(about, old.cache, *cache);
     sharing(about, &old.sharing, new_sharing);
     limits(about, &old.limits, new_limits);
     network(about, &old.network, new_network);
@@ -77,9 +49,17 @@ pub(super) fn compare<'a>(about: &mut About<'a>, old: &'a LockedInstance, new: &
 
 /// A new instance, with its rights.
 pub(super) fn added<'a>(about: &mut About<'a>, new: &'a LockedInstance) {
+    let says = format!("a new instance: {}", limits_line(&new.limits));
     about
-        .add(Kind::Instance, "", Grade::Widening, "a new instance")
+        .add(Kind::Instance, "", Grade::Widening, says)
         .between(None::<&str>, Some(&new.image.written));
+    written(about, Filesystem::None, new.filesystem);
+    kept(about, false, new.cache);
+    let alone = Sharing {
+        mode: SharingMode::Exclusive,
+        ..new.sharing.clone()
+    };
+    sharing(about, &alone, &new.sharing);
     let closed = Network {
         mode: NetworkMode::None,
         hosts: Vec::new(),
@@ -118,6 +98,88 @@ pub(super) fn private(about: &mut About<'_>, old: &[String], new: &[String]) {
         about
             .add(Kind::Network, "private", Grade::Narrowing, says)
             .between(Some(entry), None::<&str>);
+    }
+}
+
+/// More tools than `[review] max_tools` lets pass without a person.
+pub(super) fn many(
+    about: &mut About<'_>,
+    most: u64,
+    old: Option<&LockedInstance>,
+    new: &LockedInstance,
+) {
+    let callable = |instance: &LockedInstance| {
+        let tools = instance.tools.values();
+        tools.filter(|tool| tool.policy != Policy::Block).count()
+    };
+    let (before, now) = (old.map_or(0, callable), callable(new));
+    if now > before && u64::try_from(now).is_ok_and(|now| now > most) {
+        let says =
+            format!("it has {now} tools that may be called, and more than {most} need a person");
+        let finding = about.add(Kind::Tool, "tools", Grade::Widening, says);
+        finding.between(Some(before), Some(now));
+        finding.person = true;
+    }
+}
+
+/// What the new image says of its source. Where the rules ask for one, an image that says none needs a person, and so does
+/// one that nobody could look at.
+pub(super) fn source(about: &mut About<'_>, said: Option<&ImageSource>, wanted: bool) {
+    let findings = about.findings.iter_mut();
+    let other = findings.filter(|one| {
+        let content = one.kind == Kind::Image || one.kind == Kind::Instance;
+        content && one.grade == Grade::Widening
+    });
+    for finding in other {
+        if let Some(ImageSource { source, revision }) = said {
+            finding.says.push_str(&match (source, revision) {
+                (Some(source), Some(revision)) => {
+                    format!("; the image says it was built from {source} at {revision}")
+                }
+                (Some(source), None) => format!("; the image says it was built from {source}"),
+                (None, _) => "; the image does not say what it was built from".to_owned(),
+            });
+        }
+        finding.person |= wanted && said.is_none_or(|said| said.source.is_none());
+    }
+}
+
+fn written(about: &mut About<'_>, old: Filesystem, new: Filesystem) {
+    if old != new {
+        let rank = |filesystem| match filesystem {
+            Filesystem::None => 0,
+            Filesystem::Temp => 1,
+            Filesystem::Workspace => 2,
+        };
+        let grade = if rank(new) > rank(old) {
+            Grade::Widening
+        } else {
+            Grade::Narrowing
+        };
+        let says = match new {
+            Filesystem::None => "it may write nothing any more",
+            Filesystem::Temp => "it may write to /tmp, which is emptied at a restart",
+            Filesystem::Workspace => "it may write to a workspace, which stays",
+        };
+        about
+            .add(Kind::Filesystem, "filesystem", grade, says)
+            .between(Some(filesystem_word(old)), Some(filesystem_word(new)));
+    }
+}
+
+fn kept(about: &mut About<'_>, old: bool, new: bool) {
+    if old != new {
+        let (grade, says) = if new {
+            (Grade::Widening, "what it writes to /cache stays")
+        } else {
+            (
+                Grade::Narrowing,
+                "nothing that it writes to /cache stays any more",
+            )
+        };
+        about
+            .add(Kind::Cache, "cache", grade, says)
+            .between(Some(old), Some(new));
     }
 }
 
@@ -196,12 +258,6 @@ fn limits(about: &mut About<'_>, old: &Limits, new: &Limits) {
             *memory_mb,
         ),
         (
-            "limits.nano_cpus",
-            "billionths of a core",
-            old.nano_cpus,
-            *nano_cpus,
-        ),
-        (
             "limits.cpu_seconds",
             "seconds of CPU time a call",
             old.cpu_seconds,
@@ -210,6 +266,17 @@ fn limits(about: &mut About<'_>, old: &Limits, new: &Limits) {
         ("limits.pids", "processes and threads", old.pids, *pids),
     ] {
         number(about, Kind::Limit, path, what, old, new);
+    }
+    let (was, is) = (old.nano_cpus, *nano_cpus);
+    if was != is {
+        let (grade, says) = if is > was {
+            (Grade::Widening, "it may have more of the processors")
+        } else {
+            (Grade::Narrowing, "it may have less of the processors")
+        };
+        about
+            .add(Kind::Limit, "limits.nano_cpus", grade, says)
+            .between(Some(cores(was)), Some(cores(is)));
     }
 }
 
@@ -349,15 +416,20 @@ fn prompts(about: &mut About<'_>, old: &BTreeMap<String, String>, new: &BTreeMap
     for name in names {
         let (before, now) = (old.get(name), new.get(name));
         if before != now {
-            let says = match (before, now) {
-                (None, _) => format!("a model reads `{name}` as well"),
-                (_, None) => format!("a model does not read `{name}` any more"),
-                _ => format!("`{name}`, which a model reads, is another text"),
-            };
+            let says = prompt_says(name, before, now);
             about
                 .add(Kind::Prompt, format!("prompt.{name}"), Grade::Neutral, says)
                 .between(before, now);
         }
+    }
+}
+
+/// What became of a text that a model reads.
+pub(super) fn prompt_says(name: &str, before: Option<&String>, now: Option<&String>) -> String {
+    match (before, now) {
+        (None, _) => format!("a model reads `{name}` as well"),
+        (_, None) => format!("a model does not read `{name}` any more"),
+        _ => format!("`{name}`, which a model reads, is another text"),
     }
 }
 

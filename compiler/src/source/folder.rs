@@ -50,6 +50,7 @@ pub(super) fn read(threads: NonZero<usize>, root: &Utf8Path) -> SourceSet {
             let own = many(threads, &mut reader, &agents, agent);
             let shared = folders(&mut reader, CAPABILITIES);
             (set.agents, set.capabilities) = capabilities(threads, &mut reader, own, shared);
+            unread_at_the_top(&mut reader);
             if set.agents.is_empty() && reader.findings.is_empty() {
                 reader.finding(
                     &codes::NO_AGENTS,
@@ -208,6 +209,29 @@ fn unread_folders(reader: &mut Reader<'_>, path: &Utf8Path, items: &[Item]) {
             let message =
                 "this file is not read: an agent's capabilities are in its `capabilities/`";
             reader.finding(&codes::UNREAD_FILE, &capability, message);
+        }
+    }
+}
+
+/// Folders of a project that hold what is read, under a name that is not. Whatever else lies there is none of ours.
+fn unread_at_the_top(reader: &mut Reader<'_>) {
+    let below = |folder: &Utf8Path| -> Vec<String> {
+        let entries = folder.read_dir_utf8().into_iter().flatten().flatten();
+        entries.map(|entry| entry.file_name().to_owned()).collect()
+    };
+    let mut names = below(reader.root());
+    names.sort_unstable();
+    let known = [AGENTS, CAPABILITIES];
+    for name in names.iter().filter(|name| !known.contains(&name.as_str())) {
+        let Some(near) = close(name, known) else {
+            continue;
+        };
+        let file = if near == AGENTS { AGENT } else { MANIFEST };
+        let folder = reader.root().join(name);
+        let mut inside = below(&folder).into_iter();
+        if inside.any(|inner| folder.join(inner).join(file).exists()) {
+            let message = format!("this folder is not read; the name is `{near}`");
+            reader.finding(&codes::FILE_NAME, Utf8Path::new(name), message);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::Ipv4Addr;
+use std::os::fd::OwnedFd;
 
 use ipnet::Ipv4Net;
 use rustix::net::netdevice::name_to_index;
@@ -71,21 +72,27 @@ impl Routes {
     }
 }
 
-/// A device with its index; `None` if it is gone.
-pub(super) fn device(name: &str) -> io::Result<Option<Device>> {
-    let socket = socket_with(
-        AddressFamily::INET,
-        SocketType::DGRAM,
-        SocketFlags::CLOEXEC,
-        None,
-    )?;
-    match name_to_index(&socket, name) {
-        Ok(index) => Ok(Some(Device {
-            device: name.to_owned(),
-            index,
-        })),
-        Err(rustix::io::Errno::NODEV) => Ok(None),
-        Err(error) => Err(error.into()),
+/// The devices that are there now.
+pub(super) struct Devices(OwnedFd);
+
+impl Devices {
+    /// Opens the socket over which the kernel is asked for them.
+    pub(super) fn open() -> io::Result<Self> {
+        let family = AddressFamily::INET;
+        let socket = socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+        Ok(Self(socket))
+    }
+
+    /// A device with its index; `None` if it is gone.
+    pub(super) fn find(&self, name: &str) -> io::Result<Option<Device>> {
+        match name_to_index(&self.0, name) {
+            Ok(index) => Ok(Some(Device {
+                device: name.to_owned(),
+                index,
+            })),
+            Err(rustix::io::Errno::NODEV) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 }
 

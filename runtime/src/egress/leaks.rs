@@ -69,10 +69,21 @@ pub(crate) struct Inside {
     pub(crate) root_writable: bool,
     /// Whether an interface beside loopback has an IPv6 address.
     pub(crate) ipv6: bool,
-    /// The limits of its control group; `None` where it cannot see them.
+    /// `uid:gid`, if it has no other identity beside.
+    pub(crate) user: Option<String>,
+    /// The limits of its control group, [`UNLIMITED`] included; `None` where it cannot see them.
     pub(crate) memory_bytes: Option<u64>,
+    /// Beyond the memory.
+    pub(crate) swap_bytes: Option<u64>,
+    /// Billionths of a processor.
+    pub(crate) nano_cpus: Option<u64>,
     pub(crate) pids: Option<u64>,
+    /// Files that it may have open.
+    pub(crate) nofile: Option<u64>,
 }
+
+/// A limit that is none.
+const UNLIMITED: u64 = u64::MAX;
 
 /// Listens, says where, and answers until the desk's end of standard input.
 pub(super) fn listen() -> io::Result<()> {
@@ -175,23 +186,79 @@ fn question() -> Option<Vec<u8>> {
 fn inside() -> Inside {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let addresses = fs::read_to_string("/proc/net/if_inet6").unwrap_or_default();
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let group = |path: &str| fs::read_to_string(format!("/sys/fs/cgroup/{path}")).ok();
     let number = |paths: [&str; 2]| {
-        let text = paths
-            .iter()
-            .find_map(|path| fs::read_to_string(path).ok())?;
-        text.trim().parse().ok()
+        paths
+            .into_iter()
+            .find_map(group)
+            .and_then(|text| limit(&text))
+    };
+    let memory_bytes = number(["memory.max", "memory/memory.limit_in_bytes"]);
+    // The first version of control groups counts both together.
+    let swap_bytes = match group("memory.swap.max") {
+        Some(text) => limit(&text),
+        None => group("memory/memory.memsw.limit_in_bytes")
+            .and_then(|text| limit(&text)?.checked_sub(memory_bytes?)),
+    };
+    let of_period = match group("cpu.max") {
+        Some(text) => text
+            .split_once(' ')
+            .map(|(quota, period)| (quota.to_owned(), period.to_owned())),
+        None => group("cpu/cpu.cfs_quota_us").zip(group("cpu/cpu.cfs_period_us")),
     };
     Inside {
-        root_writable: fs::write("/selu-was-here", b"").is_ok(),
+        root_writable: !read_only_root(&mounts),
         ipv6: addresses
             .lines()
             .any(|line| !line.trim_end().ends_with(" lo")),
-        memory_bytes: number([
-            "/sys/fs/cgroup/memory.max",
-            "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-        ]),
-        pids: number(["/sys/fs/cgroup/pids.max", "/sys/fs/cgroup/pids/pids.max"]),
+        memory_bytes,
+        swap_bytes,
+        nano_cpus: of_period.and_then(|(quota, period)| processors(&quota, &period)),
+        pids: number(["pids.max", "pids/pids.max"]),
+        nofile: open_files(&limits),
         ..of_status(&status)
+    }
+}
+
+/// From `/proc/self/mounts`. Trying to write would show what this user may, and an image may run another.
+fn read_only_root(mounts: &str) -> bool {
+    // What was mounted last lies on top.
+    let root = mounts
+        .lines()
+        .map(|line| line.split(' ').collect::<Vec<_>>())
+        .rfind(|fields| fields.get(1) == Some(&"/"));
+    let options = root.as_ref().and_then(|fields| fields.get(3));
+    options.is_some_and(|options| options.split(',').any(|option| option == "ro"))
+}
+
+/// A number, or the words that control groups have for none.
+fn limit(text: &str) -> Option<u64> {
+    match text.trim() {
+        "max" | "-1" => Some(UNLIMITED),
+        number => number.parse().ok(),
+    }
+}
+
+/// Billionths of a processor, from microseconds of each period.
+fn processors(quota: &str, period: &str) -> Option<u64> {
+    match limit(quota)? {
+        UNLIMITED => Some(UNLIMITED),
+        quota => quota
+            .checked_mul(1_000_000_000)?
+            .checked_div(limit(period)?),
+    }
+}
+
+/// From `/proc/self/limits`: the hard limit, which the process cannot raise.
+fn open_files(limits: &str) -> Option<u64> {
+    let line = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max open files"))?;
+    match line.split_whitespace().nth(1)? {
+        "unlimited" => Some(UNLIMITED),
+        number => number.parse().ok(),
     }
 }
 
@@ -202,11 +269,21 @@ fn of_status(status: &str) -> Inside {
         Some(line.trim_start_matches(':').trim())
     };
     let none = |name: &str| field(name).is_some_and(|text| text.bytes().all(|byte| byte == b'0'));
+    // Real, effective, saved and of the file system.
+    let same = |name: &str| {
+        let mut ids = field(name)?.split_whitespace();
+        let first = ids.next()?;
+        ids.all(|id| id == first).then_some(first)
+    };
+    let user = same("Uid")
+        .zip(same("Gid"))
+        .map(|(user, group)| format!("{user}:{group}"));
     let sets = ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"];
     Inside {
         seccomp: field("Seccomp") == Some("2"),
         no_new_privileges: field("NoNewPrivs") == Some("1"),
         capabilities: !sets.into_iter().all(none),
+        user,
         ..Inside::default()
     }
 }
@@ -224,8 +301,39 @@ mod tests {
         assert!(found.seccomp && found.no_new_privileges && !found.capabilities);
         let open = of_status("CapBnd:\t000001ffffffffff\nNoNewPrivs:\t0\nSeccomp:\t0\n");
         assert!(!open.seccomp && !open.no_new_privileges && open.capabilities);
+        let ids = |uids: &str| of_status(&format!("Uid:\t{uids}\nGid:\t7\t7\t7\t7\n")).user;
+        assert_eq!(ids("9\t9\t9\t9").as_deref(), Some("9:7"));
+        assert_eq!(ids("9\t0\t9\t9"), None, "root by another of its ids");
         let silent = of_status("");
         assert!(!silent.seccomp && !silent.no_new_privileges && silent.capabilities);
+    }
+
+    #[test]
+    fn what_is_in_force_is_read_and_a_limit_that_is_none_is_seen_as_such() {
+        assert_eq!(limit("max\n"), Some(UNLIMITED));
+        assert_eq!(limit("33554432\n"), Some(33_554_432));
+        assert_eq!(limit(""), None);
+        for (quota, period, seen) in [
+            ("50000", "100000\n", Some(500_000_000)),
+            ("max", "100000\n", Some(UNLIMITED)),
+            ("-1\n", "100000\n", Some(UNLIMITED)),
+            ("x", "100000", None),
+            ("50000", "0", None),
+        ] {
+            assert_eq!(processors(quota, period), seen, "{quota:?}");
+        }
+        let limits = "Limit  Soft Limit  Hard Limit  Units\n\
+                      Max open files            1024                 4096                 files     \n";
+        assert_eq!(open_files(limits), Some(4096));
+        assert_eq!(
+            open_files("Max open files  unlimited  unlimited  files\n"),
+            Some(UNLIMITED)
+        );
+        assert_eq!(open_files(""), None);
+        let shut = "overlay / overlay ro,relatime,lowerdir=/a 0 0\nproc /proc proc rw 0 0\n";
+        assert!(read_only_root(shut));
+        assert!(!read_only_root(&shut.replace("ro,", "rw,")));
+        assert!(!read_only_root(""));
     }
 
     #[test]

@@ -257,14 +257,31 @@ fn answers(mut bytes: &[u8]) -> Vec<(u32, i32)> {
     found
 }
 
-/// Makes every address of `range` one of the gateway's own: it answers for them on the wire, and packets to them arrive.
-pub(super) fn own(range: Ipv4Net) -> Result<(), NetlinkError> {
-    change_route(RTM_NEWROUTE, CREATE | REPLACE, range)
+/// Makes every address of `ranges` one of the gateway's own: it answers for them on the wire, and packets to them arrive.
+/// After an error none of them is.
+pub(super) fn own(ranges: &[Ipv4Net]) -> Result<(), NetlinkError> {
+    let Some((last, others)) = ranges.split_last() else {
+        return Ok(());
+    };
+    let mut batch = Batch::default();
+    for range in others {
+        route(&mut batch, RTM_NEWROUTE, CREATE | REPLACE, *range);
+    }
+    // Errors are told unasked; one answer for each would fill the socket.
+    route(&mut batch, RTM_NEWROUTE, CREATE | REPLACE | ACK, *last);
+    Kernel::routes()?.carry_out(&batch).inspect_err(|_| {
+        for range in ranges {
+            // The first error says enough.
+            let _ = disown(*range);
+        }
+    })
 }
 
 /// Takes [`own`] back. Taken back already is fine.
 pub(super) fn disown(range: Ipv4Net) -> Result<(), NetlinkError> {
-    match change_route(RTM_DELROUTE, 0, range) {
+    let mut batch = Batch::default();
+    route(&mut batch, RTM_DELROUTE, ACK, range);
+    match Kernel::routes()?.carry_out(&batch) {
         Err(NetlinkError::Refused { source, .. })
             if source.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) =>
         {
@@ -274,7 +291,7 @@ pub(super) fn disown(range: Ipv4Net) -> Result<(), NetlinkError> {
     }
 }
 
-fn change_route(kind: u16, flags: u16, range: Ipv4Net) -> Result<(), NetlinkError> {
+fn route(batch: &mut Batch, kind: u16, flags: u16, range: Ipv4Net) {
     let inet = 2;
     let fixed = [
         inet,
@@ -293,15 +310,8 @@ fn change_route(kind: u16, flags: u16, range: Ipv4Net) -> Result<(), NetlinkErro
     let attributes = Attributes::default()
         .bytes(RTA_DST, &octets(range.network()))
         .bytes(RTA_OIF, &LOOPBACK.to_ne_bytes());
-    let mut batch = Batch::default();
-    batch.message(
-        format!("the route of {range}"),
-        kind,
-        flags | ACK,
-        &fixed,
-        &attributes,
-    );
-    Kernel::routes()?.carry_out(&batch)
+    let what = format!("the route of {range}");
+    batch.message(what, kind, flags, &fixed, &attributes);
 }
 
 pub(super) fn octets(address: Ipv4Addr) -> [u8; 4] {

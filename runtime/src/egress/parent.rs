@@ -18,7 +18,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 
 use super::control::{Apply, Device, Question};
-use super::devices::{self, Routes};
+use super::devices::{Devices, Routes};
 use super::netlink::{self, NetlinkError, Notices};
 use super::policy::{PolicyError, Sealed, Standing};
 use super::store::{Store, StoreError};
@@ -126,15 +126,16 @@ impl Scan {
     fn of(sealed: &Sealed) -> io::Result<Self> {
         let routes = Routes::read()?;
         let mut networks = BTreeMap::new();
+        let devices = Devices::open()?;
         for (network, rule) in &sealed.policy.networks {
             if let Some(name) = routes.device_in(rule.subnet)
-                && let Some(device) = devices::device(name)?
+                && let Some(device) = devices.find(name)?
             {
                 networks.insert(network.clone(), device);
             }
         }
         let outside = match routes.outside() {
-            Some(name) => devices::device(name)?,
+            Some(name) => devices.find(name)?,
             None => None,
         };
         Ok(Self { outside, networks })
@@ -228,10 +229,9 @@ impl Parent {
         let scan = Scan::of(&sealed).map_err(ApplyError::Devices)?;
         let wall = wall_for(&sealed, &scan);
         let ranges: BTreeSet<Ipv4Net> = wall.doors.iter().filter_map(|door| door.open).collect();
-        for range in ranges.difference(&self.owned.clone()) {
-            netlink::own(*range)?;
-            self.owned.insert(*range);
-        }
+        let missing: Vec<Ipv4Net> = ranges.difference(&self.owned).copied().collect();
+        netlink::own(&missing)?;
+        self.owned.extend(missing);
         wall::put_up(&wall)?;
         let worker = match &mut self.worker {
             Some(worker) => worker,

@@ -6,6 +6,7 @@ mod call;
 mod create;
 mod credentials;
 mod find;
+mod mark;
 mod readback;
 mod registry;
 mod streams;
@@ -28,6 +29,8 @@ pub struct Docker {
     limits: call::Limits,
     /// What registries and helpers have answered already.
     memory: std::sync::Arc<registry::Memory>,
+    /// The engine's own id, once it was asked for.
+    id: std::sync::Arc<tokio::sync::OnceCell<String>>,
 }
 
 impl Docker {

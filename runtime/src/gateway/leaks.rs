@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use ipnet::Ipv4Net;
-use selu_compiler::plan::spec::helper_spec;
+use selu_compiler::plan::spec::{CAPABILITY_USER, helper_spec};
 use selu_compiler::plan::{ContainerSpec, PlannedNetwork, label};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 
@@ -176,6 +176,8 @@ impl<'a> Probe<'a> {
         let command = command.map(|&word| word.to_owned()).collect();
         let mut spec = helper_spec(self.project, "helper", command);
         spec.image = self.image.to_owned();
+        // Not the image's own user, so that it shows whether the engine minds who is asked for.
+        spec.user = CAPABILITY_USER.to_owned();
         spec
     }
 
@@ -341,8 +343,12 @@ fn weaknesses(spec: &ContainerSpec, inside: &Inside) -> (Vec<String>, Vec<String
         capabilities,
         root_writable,
         ipv6,
+        user,
         memory_bytes,
+        swap_bytes,
+        nano_cpus,
         pids,
+        nofile,
     } = inside;
     let mut found = Vec::new();
     for (open, what) in [
@@ -356,10 +362,18 @@ fn weaknesses(spec: &ContainerSpec, inside: &Inside) -> (Vec<String>, Vec<String
             found.push(what.to_owned());
         }
     }
+    if user.as_deref() != Some(spec.user.as_str()) {
+        let user = user.as_deref().unwrap_or("somebody else");
+        found.push(format!("programs run as {user} instead of {}", spec.user));
+    }
     let mut unseen = Vec::new();
+    let swap = spec.memory_swap_bytes.saturating_sub(spec.memory_bytes);
     for (what, wanted, seen) in [
         ("memory", spec.memory_bytes, memory_bytes),
+        ("swap", swap, swap_bytes),
+        ("processor time (billionths)", spec.nano_cpus, nano_cpus),
         ("number of processes", spec.pids, pids),
+        ("number of open files", spec.nofile, nofile),
     ] {
         match seen {
             Some(seen) if *seen == wanted => {}
@@ -385,8 +399,12 @@ mod tests {
             capabilities: false,
             root_writable: false,
             ipv6: false,
+            user: Some(spec.user.clone()),
             memory_bytes: Some(spec.memory_bytes),
+            swap_bytes: Some(0),
+            nano_cpus: Some(spec.nano_cpus),
             pids: Some(spec.pids),
+            nofile: Some(spec.nofile),
         }
     }
 
@@ -395,7 +413,7 @@ mod tests {
         let spec = helper_spec("demo", "helper", Vec::new());
         assert_eq!(weaknesses(&spec, &sound(&spec)), (vec![], vec![]));
         type Opening = (fn(&mut Inside), &'static str);
-        let cases: [Opening; 6] = [
+        let cases: [Opening; 11] = [
             (|inside| inside.seccomp = false, "not filtered"),
             (|inside| inside.no_new_privileges = false, "gain privileges"),
             (|inside| inside.capabilities = true, "not dropped"),
@@ -404,6 +422,23 @@ mod tests {
             (
                 |inside| inside.memory_bytes = Some(1 << 62),
                 "the memory is limited to",
+            ),
+            (|inside| inside.user = None, "run as somebody else"),
+            (
+                |inside| inside.swap_bytes = Some(9),
+                "the swap is limited to",
+            ),
+            (
+                |inside| inside.nano_cpus = Some(u64::MAX),
+                "the processor time",
+            ),
+            (
+                |inside| inside.pids = Some(u64::MAX),
+                "processes is limited to",
+            ),
+            (
+                |inside| inside.nofile = Some(1 << 20),
+                "open files is limited to",
             ),
         ];
         for (open, said) in cases {

@@ -275,6 +275,10 @@ pub(crate) const OTHER_CASES: &[Case] = &[
         Settings("[network.\"helper/weather\"]\nprivate = [\"db.corp.example:5432\"]\n"),
         &["SELU0915 selu.toml:2:12"],
     ),
+    Case(
+        Settings("[[review.accepted]]\npath = \"network.hosts\"\n"),
+        &["SELU0917 selu.toml:2:1"],
+    ),
     Case(Made(deep), &["SELU0207 manifest.yaml:3:133"]),
     Case(Made(many), &["SELU0208 manifest.yaml:3:499997"]),
     Case(Made(large_schema), &["SELU0420 manifest.yaml:6:5"]),

@@ -1,7 +1,5 @@
 //! The walls while something happens to them: restarts, deaths, outages, changes of the rules.
 
-use std::path::Path;
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -15,7 +13,6 @@ use super::lab::{Lab, OTHER, WILD, WWW};
 use super::scene::Scene;
 use crate::call::call_with;
 use crate::daemon::{self, wait};
-use crate::project::run;
 use crate::world::{docker, docker_text};
 
 /// Two servers that echo, by name.
@@ -333,7 +330,7 @@ fn a_restart_of_the_engine_restores_everything() {
     let Some(lab) = Lab::take() else { return };
     let mut stage = Stage::new("engine");
     let started = Instant::now();
-    restart_engine();
+    daemon::restart();
     let inside = Inside::of(&stage.scene.resident("open"));
     inside.expect_echo(&stage.api, 7, "after the engine's restart");
     eprintln!(
@@ -354,31 +351,4 @@ fn a_restart_of_the_engine_restores_everything() {
             .any(|line| line["at"].as_str().is_some_and(|at| at.starts_with(OTHER)))
     );
     stage.scene.project.selu(&["status"]).expect(0);
-}
-
-/// Stops the engine as a reboot would and starts it again: by the command in `SELU_ENGINE_RESTART`, without which only the
-/// engine of this machine is restarted.
-fn restart_engine() {
-    if let Ok(command) = std::env::var("SELU_ENGINE_RESTART") {
-        run(Command::new("sh").args(["-c", &command])).expect(0);
-        return;
-    }
-    assert!(
-        std::env::var_os("DOCKER_HOST").is_none(),
-        "DOCKER_HOST names an engine: set SELU_ENGINE_RESTART to the command that restarts that one"
-    );
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/ensure-engine");
-    if Path::new("/run/systemd/system").exists() {
-        run(Command::new("systemctl").args(["restart", "docker"])).expect(0);
-    } else {
-        let pid = std::fs::read_to_string("/var/run/docker.pid").unwrap();
-        let pid = Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
-        kill_process(pid, Signal::TERM).unwrap();
-        let deadline = Instant::now() + Duration::from_secs(120);
-        while rustix::process::test_kill_process(pid).is_ok() {
-            assert!(Instant::now() < deadline, "the engine does not stop");
-            std::thread::sleep(Duration::from_millis(100));
-        }
-    }
-    run(&mut Command::new(script)).expect(0);
 }

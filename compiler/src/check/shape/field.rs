@@ -87,10 +87,7 @@ fn has_field(schema: &Schema, name: &str) -> bool {
 }
 
 /// The known name that is closest to a written one, if any is close (M6).
-pub(crate) fn nearest<'a>(
-    written: &str,
-    known: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     known
         .into_iter()
         .filter_map(|name| closeness(written, name).map(|distance| (distance, name)))

@@ -8,8 +8,8 @@ pub static SYNTAX: Code = Code {
     name: "lock-invalid",
     severity: Severity::Error,
     rules: &["21"],
-    cause: "The file is not TOML, or not what a lock holds.",
-    cure: "Take the last committed version, or delete the file and run `selu lock`.",
+    cause: "The file is not TOML, or not what a lock holds: a field that is unknown here may come from a newer `selu`.",
+    cure: "Use the `selu` that wrote it, if that was a newer one; else take the last committed version, or delete the file and run `selu lock`.",
     example: r#"version = 1
 instances = []"#,
 };
@@ -21,7 +21,7 @@ pub static CONFLICT: Code = Code {
     severity: Severity::Error,
     rules: &["26"],
     cause: "A merge left both sides in the file.",
-    cure: "Take one side back from version control, such as `git checkout --ours selu.lock`, then run `selu lock`.",
+    cure: "`selu lock --resolve` settles it entry by entry and names what both sides changed; or take one side back from version control. `selu git install` lets git merge the file so from then on.",
     example: "<<<<<<< HEAD",
 };
 

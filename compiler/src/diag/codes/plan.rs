@@ -118,8 +118,8 @@ pub static POLICY_WITHOUT_TOOL: Code = Code {
     name: "policy-without-tool",
     severity: Severity::Warning,
     rules: &["D3"],
-    cause: "selu.toml sets a policy for a tool that the capability does not list, so it guards nothing: the tool is gone, or its name is misspelt.",
-    cure: "Correct the name, or remove the line.",
+    cause: "selu.toml sets a policy for a tool that the capability does not list, so it guards nothing yet: the tool is gone, its name is misspelt, or it waits to be accepted (`selu tools` names those).",
+    cure: "Correct the name, or remove the line; `selu policy prune` removes those of tools that are gone.",
     example: "[policy]\n\"weather/api/get_wether\" = \"ask\"",
 };
 

@@ -18,6 +18,7 @@ pub static ALL: &[&Code] = &[
     &PRIVATE_NEVER,
     &PRIVATE_NOT_LISTED,
     &LIMITS_WITHOUT_INSTANCE,
+    &ACCEPTED_WITHOUT_REASON,
 ];
 
 /// `toml-syntax`.
@@ -199,5 +200,20 @@ pub static LIMITS_WITHOUT_INSTANCE: Code = Code {
     cure: "Correct the name, or remove the table.",
     example: r#"[limits."helper/wether"]
 max_memory_mb = 64
+"#,
+};
+
+/// `accepted-without-reason`.
+pub static ACCEPTED_WITHOUT_REASON: Code = Code {
+    id: "SELU0917",
+    name: "accepted-without-reason",
+    severity: Severity::Error,
+    rules: &[],
+    cause: "`[[review.accepted]]` lets a change pass that would need a person. It names the change by its path, and says why it is right, for whoever reviews the acceptance.",
+    cure: "Write `path` and `new` as `selu diff --format json` shows them, and a `reason`.",
+    example: r#"[[review.accepted]]
+instance = "helper/weather"
+path = "network.hosts"
+new = "api.example.com:443"
 "#,
 };

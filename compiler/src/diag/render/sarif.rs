@@ -26,6 +26,11 @@ pub fn sarif(diagnostics: &[Diagnostic], base: &Utf8Path) -> Value {
             result
         })
         .collect();
+    run(rules, results)
+}
+
+/// A log with one run of `selu`.
+pub(crate) fn run(rules: Vec<Value>, results: Vec<Value>) -> Value {
     json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
@@ -107,7 +112,7 @@ fn result(diagnostic: &Diagnostic, base: &Utf8Path) -> Value {
         result["fixes"] = json!([{
             "description": { "text": help.as_deref().unwrap_or(code.cure) },
             "artifactChanges": [{
-                "artifactLocation": artifact(place, base),
+                "artifactLocation": artifact(&place.origin.file, base),
                 "replacements": [{
                     "deletedRegion": region,
                     "insertedContent": { "text": suggestion },
@@ -127,7 +132,7 @@ fn level(severity: Severity) -> &'static str {
 }
 
 fn physical(place: &Place, base: &Utf8Path) -> Value {
-    let mut location = json!({ "artifactLocation": artifact(place, base) });
+    let mut location = json!({ "artifactLocation": artifact(&place.origin.file, base) });
     if let Some(region) = region(place) {
         location["region"] = region;
     }
@@ -146,8 +151,9 @@ fn region(place: &Place) -> Option<Value> {
     })
 }
 
-fn artifact(place: &Place, base: &Utf8Path) -> Value {
-    let path = super::below(base, &place.origin.file);
+/// A file below `base`, as an address.
+pub(crate) fn artifact(file: &Utf8Path, base: &Utf8Path) -> Value {
+    let path = super::below(base, file);
     if path.is_absolute() {
         json!({ "uri": format!("file://{}", uri(path.as_str())) })
     } else {

@@ -2,7 +2,7 @@
 //! the line as it should be.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use annotate_snippets::{
@@ -12,6 +12,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use super::{below, count, escaped};
 use crate::diag::{Diagnostic, Place, Severity};
+use crate::parallel;
 use crate::report::hidden;
 use crate::source::SourceSet;
 
@@ -23,7 +24,7 @@ const LONGEST_LINE: usize = 2_000;
 const NARROWEST: usize = 40;
 
 /// How findings are shown.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Look {
     /// With colours.
     pub color: bool,
@@ -44,7 +45,101 @@ pub fn text(diagnostics: &[Diagnostic], sources: &SourceSet, color: bool) -> Str
 
 /// [`text`] for a certain terminal and place.
 pub fn text_for(diagnostics: &[Diagnostic], sources: &SourceSet, look: &Look) -> String {
-    let lines = Lines::new(diagnostics, sources, &look.base);
+    let files: Vec<&[Diagnostic]> = of_files(diagnostics).collect();
+    let texts = texts(&files, sources, look);
+    whole(texts.iter().map(String::as_str), diagnostics)
+}
+
+/// Texts of the last report, for the next one of a directory that hardly changed.
+#[derive(Debug, Default)]
+pub struct Texts {
+    look: Look,
+    known: HashMap<Utf8PathBuf, Text>,
+}
+
+/// What was shown of one file, with what it came from.
+#[derive(Debug)]
+struct Text {
+    source: Option<String>,
+    findings: Vec<Diagnostic>,
+    shown: String,
+}
+
+impl Texts {
+    /// [`text_for`], where only those files are laid out whose lines or findings are not as they were in the last report.
+    pub fn again(
+        &mut self,
+        diagnostics: &[Diagnostic],
+        sources: &SourceSet,
+        look: &Look,
+    ) -> String {
+        let mut last = std::mem::take(&mut self.known);
+        if self.look != *look {
+            last.clear();
+            self.look = look.clone();
+        }
+        let all: HashMap<&Utf8Path, &str> = sources
+            .files()
+            .map(|file| (file.path.as_path(), file.text.as_str()))
+            .collect();
+        let source = |path: &Utf8Path| all.get(path).copied();
+        let mut other = Vec::new();
+        for findings in of_files(diagnostics) {
+            let path = &*findings[0].place.origin.file;
+            let kept = last
+                .remove_entry(path)
+                .filter(|(_, text)| text.source.as_deref() == source(path))
+                .filter(|(_, text)| text.findings == findings && !shows_others(findings));
+            match kept {
+                Some((path, text)) => {
+                    self.known.insert(path, text);
+                }
+                None => other.push(findings),
+            }
+        }
+        for (findings, shown) in other.iter().zip(texts(&other, sources, look)) {
+            let path = &findings[0].place.origin.file;
+            let text = Text {
+                source: source(path).map(str::to_owned),
+                findings: findings.to_vec(),
+                shown,
+            };
+            self.known.insert(path.clone(), text);
+        }
+        let shown = of_files(diagnostics).map(|findings| {
+            let path = &findings[0].place.origin.file;
+            self.known[path].shown.as_str()
+        });
+        whole(shown, diagnostics)
+    }
+}
+
+/// Findings file by file, as they are sorted.
+fn of_files(diagnostics: &[Diagnostic]) -> impl Iterator<Item = &[Diagnostic]> {
+    diagnostics.chunk_by(|one, next| one.place.origin.file == next.place.origin.file)
+}
+
+/// Whether lines of further files are shown.
+fn shows_others(findings: &[Diagnostic]) -> bool {
+    findings.iter().any(|finding| {
+        let file = &finding.place.origin.file;
+        let related = &mut finding.related.iter();
+        related.any(|related| related.place.origin.file != *file)
+    })
+}
+
+/// The report: what is shown of each file, and the count.
+fn whole<'a>(texts: impl Iterator<Item = &'a str>, diagnostics: &[Diagnostic]) -> String {
+    let mut out = String::new();
+    out.extend(texts);
+    out.push_str(&count(diagnostics).to_string());
+    out.push('\n');
+    out
+}
+
+/// What is shown of each file's findings.
+fn texts(files: &[&[Diagnostic]], sources: &SourceSet, look: &Look) -> Vec<String> {
+    let lines = Lines::new(files.iter().copied().flatten(), sources, &look.base);
     let mut renderer = if look.color {
         Renderer::styled()
     } else {
@@ -54,19 +149,19 @@ pub fn text_for(diagnostics: &[Diagnostic], sources: &SourceSet, look: &Look) ->
     if let Some(width) = width {
         renderer = renderer.term_width(width);
     }
-    let mut out = String::new();
-    for diagnostic in diagnostics {
-        let shown = renderer.render(&report(diagnostic, &lines, width));
-        // Lines without a label end in the space that would part it.
-        for line in shown.lines() {
-            out.push_str(line.trim_end());
+    parallel::map(parallel::cores(), files, |findings| {
+        let mut out = String::new();
+        for finding in *findings {
+            let shown = renderer.render(&report(finding, &lines, width));
+            // Lines without a label end in the space that would part it.
+            for line in shown.lines() {
+                out.push_str(line.trim_end());
+                out.push('\n');
+            }
             out.push('\n');
         }
-        out.push('\n');
-    }
-    out.push_str(&count(diagnostics).to_string());
-    out.push('\n');
-    out
+        out
+    })
 }
 
 fn report<'a>(
@@ -168,9 +263,12 @@ struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    fn new(diagnostics: &[Diagnostic], sources: &'a SourceSet, base: &'a Utf8Path) -> Self {
-        let wanted: std::collections::HashSet<&Utf8Path> = diagnostics
-            .iter()
+    fn new<'d>(
+        diagnostics: impl Iterator<Item = &'d Diagnostic>,
+        sources: &'a SourceSet,
+        base: &'a Utf8Path,
+    ) -> Self {
+        let wanted: HashSet<&Utf8Path> = diagnostics
             .flat_map(|diagnostic| {
                 let related = diagnostic.related.iter().map(|related| &related.place);
                 std::iter::once(&diagnostic.place).chain(related)

@@ -7,9 +7,9 @@ use super::{dynamic_instance, hash, key, plan, planned_tool, static_instance};
 use crate::model::{OnChange, Origin, Settings, Tool};
 use crate::plan::PlannedInstance;
 
-const FILES: &str = "home/files";
+pub(super) const FILES: &str = "home/files";
 
-fn tool(name: &str, recommended: Option<Policy>) -> Tool {
+pub(super) fn tool(name: &str, recommended: Option<Policy>) -> Tool {
     Tool {
         name: name.to_owned(),
         description: format!("Does {name}"),
@@ -20,7 +20,7 @@ fn tool(name: &str, recommended: Option<Policy>) -> Tool {
     }
 }
 
-fn found(tools: impl IntoIterator<Item = Tool>) -> DiscoveryOutcome {
+pub(super) fn found(tools: impl IntoIterator<Item = Tool>) -> DiscoveryOutcome {
     DiscoveryOutcome::Found {
         tools: tools
             .into_iter()
@@ -30,7 +30,7 @@ fn found(tools: impl IntoIterator<Item = Tool>) -> DiscoveryOutcome {
     }
 }
 
-fn overrides(list: &[(&str, &str, Policy)]) -> Settings {
+pub(super) fn overrides(list: &[(&str, &str, Policy)]) -> Settings {
     let origin = Origin {
         file: "selu.toml".into(),
         line: 1,
@@ -50,7 +50,7 @@ fn overrides(list: &[(&str, &str, Policy)]) -> Settings {
     }
 }
 
-fn merge_with(
+pub(super) fn merge_with(
     previous: Option<&Lock>,
     outcome: Option<DiscoveryOutcome>,
     settings: &Settings,

@@ -80,7 +80,7 @@ fn conflict_markers_are_named_with_their_line_26() {
         let error = refused(&lines.join("\n"));
         assert_eq!(error, LockError::Conflict { line: 5 }, "{marker}");
         let finding = error.diagnostic("selu.lock".into());
-        assert!(finding.help.unwrap().contains("then run `selu lock`"));
+        assert!(finding.help.unwrap().contains("`selu lock --resolve`"));
         assert_eq!(finding.place.origin.line, 5);
     }
 }

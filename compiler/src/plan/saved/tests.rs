@@ -19,6 +19,7 @@ fn save(world: &World) -> SavedPlan {
         plan: world.plan(),
         changes: world.changes(),
         targets: None,
+        review: None,
         due: BTreeSet::new(),
         settings: SavedSettings::of(&world.project.settings),
         basis: Basis::of(world.lock.as_ref(), &world.observed),

@@ -1,13 +1,20 @@
 //! The command line.
 
+mod calls;
+mod mcp;
+
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use selu_compiler::model::InstanceKey;
 use selu_runtime::apply::DEFAULT_TIMEOUT;
-use selu_runtime::invoke::DEFAULT_DEADLINE;
 
+pub(crate) use self::calls::{
+    CredentialsAction, CredentialsArgs, InvokeArgs, PolicyAction, PolicyArgs, PolicyWord,
+    SessionsAction, SessionsArgs,
+};
+pub(crate) use self::mcp::{BridgeArgs, ImportArgs, NewArgs, NewKind, NewMcpArgs, Shape};
 use crate::cmd::egress::{Since, parse_instance};
 
 /// Compiles a directory of agents into a plan, applies it to a container engine, and locks what it found.
@@ -47,10 +54,20 @@ pub(crate) enum Format {
     Text,
     /// For programs: JSON from the first byte to the last.
     Json,
-    /// SARIF 2.1.0, for code scanning (`check` only).
+    /// SARIF 2.1.0, for code scanning (`check` and `diff` only).
     Sarif,
     /// Annotations of GitHub's workflows (`check` only).
     Github,
+    /// A page that needs nothing else (`plan` and `diff` only).
+    Html,
+    /// A drawing (`graph` only).
+    Svg,
+    /// For Graphviz (`graph` only).
+    Dot,
+    /// For Mermaid, which forges draw in their Markdown (`graph` only).
+    Mermaid,
+    /// Markdown for a comment at a pull request (`plan` and `diff` only).
+    Markdown,
 }
 
 #[derive(Debug, Subcommand)]
@@ -69,6 +86,8 @@ pub(crate) enum Command {
     Apply(ApplyArgs),
     /// Pin images and discover live tools into selu.lock, leaving nothing running
     Lock(LockArgs),
+    /// What git is told about selu.lock
+    Git(GitArgs),
     /// Ask what runs for its tools again and merge them into selu.lock
     Sync(SyncArgs),
     /// Show what a container wrote
@@ -85,12 +104,26 @@ pub(crate) enum Command {
     Invoke(InvokeArgs),
     /// Containers of sessions and users
     Sessions(SessionsArgs),
+    /// Whether tools may be called, and who says so
+    Policy(PolicyArgs),
     /// Values of credentials: the encrypted store, and what they are granted to
     Credentials(CredentialsArgs),
     /// Build local images from their container folders
     Build(BuildArgs),
+    /// Draw agents, capabilities and what they use
+    Graph(Directory),
+    /// What uses a host, a credential or an image
+    Why(WhyArgs),
+    /// Make the archive of an agent that Selu's own installer takes, with its images by their locked digests
+    Package(PackageArgs),
     /// Print the JSON schema of a file format, for editors
     Schema(SchemaArgs),
+    /// Inside a capability's image: serve an MCP server as a capability
+    McpBridge(BridgeArgs),
+    /// Write the files of a new capability
+    New(NewArgs),
+    /// Turn entries of public catalogues, or a client's settings, into capabilities
+    Import(ImportArgs),
 }
 
 #[derive(Debug, Clone, Args)]
@@ -107,7 +140,7 @@ pub(crate) struct CheckArgs {
     /// Take findings of this kind for errors
     #[arg(long, value_enum, value_name = "KIND")]
     pub(crate) deny: Option<Deny>,
-    /// Check again whenever a file changes, until interrupted
+    /// Check again whenever a file changes, until interrupted; as text only
     #[arg(long)]
     pub(crate) watch: bool,
 }
@@ -131,10 +164,14 @@ pub(crate) struct DiffArgs {
     /// The project's directory
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) dir: Utf8PathBuf,
-    /// Print Markdown for a comment at a pull request
+    /// Ask the engine what images that differ say of their source; it pulls nothing
     #[arg(long)]
-    pub(crate) markdown: bool,
-    /// Exit with 2 if there is a difference of this kind
+    pub(crate) images: bool,
+    /// Make the report with a template of your own (minijinja), in the form that --format names; taken from the older
+    /// state where that is a revision of the repository that it is in
+    #[arg(long, value_name = "FILE")]
+    pub(crate) template: Option<Utf8PathBuf>,
+    /// Exit with 2 if there is a difference of this kind that nobody has accepted in the older state's selu.toml
     #[arg(long, value_enum, value_name = "KIND")]
     pub(crate) fail_on: Option<FailOn>,
 }
@@ -144,6 +181,8 @@ pub(crate) struct DiffArgs {
 pub(crate) enum FailOn {
     /// More is possible than before, or it can't be told.
     Widening,
+    /// It needs a person by `[review]` of the older state's selu.toml.
+    Review,
     /// Anything at all differs.
     Any,
 }
@@ -165,11 +204,25 @@ pub(crate) struct PlanArgs {
     /// Exit with 2 if there is something to do
     #[arg(long, conflicts_with = "offline")]
     pub(crate) detailed_exitcode: bool,
+    /// Make the report with a template of your own (minijinja), in the form that --format names; the counts above it
+    /// and the exit code are not its own
+    #[arg(long, value_name = "FILE")]
+    pub(crate) template: Option<Utf8PathBuf>,
+    /// Exit with 2 if applying it would let something do more than before
+    #[arg(long, value_enum, value_name = "KIND")]
+    pub(crate) fail_on: Option<PlanFailOn>,
     /// Write the plan to a file, for `selu apply --plan FILE`
     #[arg(long, value_name = "FILE", conflicts_with = "offline")]
     pub(crate) out: Option<Utf8PathBuf>,
     #[command(flatten)]
     pub(crate) chosen: Chosen,
+}
+
+/// What `plan --fail-on` stops at. A plan has no older selu.toml whose rules could say more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PlanFailOn {
+    /// More is possible than before, or it can't be told.
+    Widening,
 }
 
 /// Which instances are meant.
@@ -255,12 +308,53 @@ pub(crate) struct LockArgs {
     /// Only bring selu.lock to the newest version of its format; needs no engine
     #[arg(long, conflicts_with_all = ["check", "upgrade"])]
     pub(crate) migrate: bool,
+    /// Settle the conflict markers of a merge in selu.lock, entry by entry; `=ours` or `=theirs` says whose entry counts
+    /// where both sides changed it; needs no engine
+    #[arg(long, value_enum, value_name = "SIDE", num_args = 0..=1, require_equals = true, conflicts_with_all = ["check", "upgrade", "migrate"])]
+    pub(crate) resolve: Option<Option<Taken>>,
+    /// Be git's merge driver: of BASE, OURS and THEIRS make OURS, with markers of this SIZE where they clash
+    #[arg(long, num_args = 5, value_names = ["BASE", "OURS", "THEIRS", "SIZE", "PATH"], conflicts_with_all = ["check", "upgrade", "migrate", "resolve", "dry_run"])]
+    pub(crate) merge_driver: Option<Vec<String>>,
+    /// Print a lock with one fact a line, which is what `git diff` compares
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["check", "upgrade", "migrate", "resolve", "merge_driver", "dry_run"])]
+    pub(crate) textconv: Option<Utf8PathBuf>,
+    /// Accept a definition that waits (`on_change = "hold"`), or all that wait of AGENT/CAP; may be given several times; needs no engine
+    #[arg(long, value_name = "AGENT/CAP[/TOOL]", conflicts_with_all = ["check", "upgrade", "migrate"])]
+    pub(crate) accept: Vec<String>,
     /// How many seconds a container may take until it answers that it is ready
     #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_TIMEOUT.as_secs(), value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub(crate) ready_timeout: u64,
     /// How many seconds to wait while another selu works on this project
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     pub(crate) lock_timeout: u64,
+}
+
+/// What `lock --resolve` takes where both sides changed the same entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Taken {
+    /// Of the branch that is merged into.
+    Ours,
+    /// Of the branch that is merged.
+    Theirs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GitArgs {
+    #[command(subcommand)]
+    pub(crate) action: GitAction,
+}
+
+/// What git is told.
+#[derive(Debug, Subcommand)]
+pub(crate) enum GitAction {
+    /// Let git merge and show selu.lock entry by entry: a line of .gitattributes, and settings of this clone
+    Install {
+        #[command(flatten)]
+        directory: Directory,
+        /// Take all of it back
+        #[arg(long)]
+        remove: bool,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -339,150 +433,6 @@ pub(crate) struct DestroyArgs {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct InvokeArgs {
-    /// AGENT/CAPABILITY, or CAPABILITY where only one agent has it
-    #[arg(value_name = "AGENT/CAP")]
-    pub(crate) capability: String,
-    /// The tool's name, as `selu tools` lists it after the two underscores
-    #[arg(value_name = "TOOL")]
-    pub(crate) tool: String,
-    /// One argument each, typed by the tool's schema
-    #[arg(value_name = "KEY=VALUE", conflicts_with = "args")]
-    pub(crate) pairs: Vec<String>,
-    /// All arguments as a JSON object, from a file, or from standard input
-    #[arg(long, value_name = "JSON|@FILE|-")]
-    pub(crate) args: Option<String>,
-    /// The user whose credentials the call carries
-    #[arg(long, value_name = "USER")]
-    pub(crate) user: Option<String>,
-    /// The session, which has a container and a workspace of its own
-    #[arg(long, value_name = "SESSION")]
-    pub(crate) session: Option<String>,
-    /// A thread of the conversation, which the capability is told
-    #[arg(long, value_name = "THREAD", default_value = "")]
-    pub(crate) thread: String,
-    /// How many seconds the call may take
-    #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_DEADLINE.as_secs(), value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    pub(crate) deadline: u64,
-    /// Show the result piece by piece, as the tool makes it
-    #[arg(long, conflicts_with = "download")]
-    pub(crate) stream: bool,
-    /// Hand a file over first; the argument KEY gets the capability's id for it
-    #[arg(long, value_name = "KEY=FILE")]
-    pub(crate) upload: Vec<String>,
-    /// Fetch the file whose id stands at this JSON pointer of the result
-    #[arg(long, value_name = "POINTER=FILE")]
-    pub(crate) download: Vec<String>,
-    /// Agree beforehand to this tool's call, where its policy is `ask`
-    #[arg(long, value_name = "AGENT/CAP/TOOL")]
-    pub(crate) yes_to: Vec<String>,
-    /// Project, agent or capability directory
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    pub(crate) dir: Utf8PathBuf,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct SessionsArgs {
-    #[command(subcommand)]
-    pub(crate) action: SessionsAction,
-}
-
-/// What is done with sessions.
-#[derive(Debug, Subcommand)]
-pub(crate) enum SessionsAction {
-    /// Which are open, and for how long nobody has called them
-    List {
-        /// Project, agent or capability directory
-        #[arg(long, value_name = "DIR", default_value = ".")]
-        dir: Utf8PathBuf,
-    },
-    /// Remove a session's container, network and workspace
-    Close {
-        /// AGENT/CAPABILITY, or CAPABILITY where only one agent has it
-        #[arg(value_name = "AGENT/CAP", conflicts_with = "all")]
-        capability: Option<String>,
-        /// The user that it is of
-        #[arg(long, value_name = "USER", conflicts_with = "all")]
-        user: Option<String>,
-        /// Its name
-        #[arg(long, value_name = "SESSION", conflicts_with = "all")]
-        session: Option<String>,
-        /// All of the project's
-        #[arg(long)]
-        all: bool,
-        /// Project, agent or capability directory
-        #[arg(long, value_name = "DIR", default_value = ".")]
-        dir: Utf8PathBuf,
-    },
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct CredentialsArgs {
-    #[command(subcommand)]
-    pub(crate) action: CredentialsAction,
-    /// Project, agent or capability directory
-    #[arg(long, global = true, value_name = "DIR", default_value = ".")]
-    pub(crate) dir: Utf8PathBuf,
-}
-
-/// What is done with stored values.
-#[derive(Debug, Subcommand)]
-pub(crate) enum CredentialsAction {
-    /// Store a value: asked for without showing it, or read from standard input or a file; never an argument
-    Set {
-        /// AGENT/CAPABILITY, or CAPABILITY where only one agent has it
-        #[arg(value_name = "AGENT/CAP")]
-        capability: String,
-        /// The credential, as the manifest declares it
-        #[arg(value_name = "NAME")]
-        name: String,
-        /// Whose value it is, where there is one per user
-        #[arg(long, value_name = "USER")]
-        user: Option<String>,
-        /// The file that holds the value; one line end at its very end is not part of it
-        #[arg(long, value_name = "FILE")]
-        file: Option<Utf8PathBuf>,
-    },
-    /// Which values there are, without showing them
-    List,
-    /// Remove a value
-    Rm {
-        /// AGENT/CAPABILITY
-        #[arg(value_name = "AGENT/CAP")]
-        capability: String,
-        /// The credential
-        #[arg(value_name = "NAME")]
-        name: String,
-        /// Whose value it is
-        #[arg(long, value_name = "USER")]
-        user: Option<String>,
-    },
-    /// Store every value of an env file
-    Import {
-        /// Of SELU_CRED__AGENT__CAPABILITY__NAME=value lines
-        #[arg(value_name = "FILE")]
-        file: Utf8PathBuf,
-    },
-    /// Whether every required credential has a value, from wherever, for each user of whom any value is stored
-    Check {
-        /// For this user only
-        #[arg(long, value_name = "USER")]
-        user: Option<String>,
-    },
-    /// Let a capability have its stored values although its image, network rules or credential names have changed
-    Grant {
-        /// AGENT/CAPABILITY, or CAPABILITY where only one agent has it
-        #[arg(value_name = "AGENT/CAP")]
-        capability: String,
-        /// Do not ask
-        #[arg(long, short = 'y')]
-        yes: bool,
-    },
-    /// Encrypt the store with a new key
-    Rotate,
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct EgressArgs {
     #[command(flatten)]
     pub(crate) directory: Directory,
@@ -509,6 +459,38 @@ pub(crate) struct BuildArgs {
     #[arg(value_name = "NAME")]
     pub(crate) name: Option<String>,
     /// Project, agent or capability directory
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) dir: Utf8PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WhyArgs {
+    /// Such as api.example.com, api.example.com:443, API_KEY, ghcr.io/acme/weather
+    #[arg(value_name = "HOST|CREDENTIAL|IMAGE")]
+    pub(crate) name: String,
+    /// Project, agent or capability directory
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) dir: Utf8PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PackageArgs {
+    /// The agent's id
+    #[arg(value_name = "AGENT")]
+    pub(crate) agent: String,
+    /// The archive (default: AGENT.tar.gz)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<Utf8PathBuf>,
+    /// The version that the catalogue's entry names
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) release: Option<String>,
+    /// Who releases it
+    #[arg(long, value_name = "NAME")]
+    pub(crate) author: Option<String>,
+    /// Where the archive will be
+    #[arg(long, value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// Project or agent directory
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) dir: Utf8PathBuf,
 }

@@ -1,5 +1,6 @@
 //! One file per command.
 
+pub(crate) mod accept;
 pub(crate) mod apply;
 pub(crate) mod build;
 pub(crate) mod check;
@@ -8,13 +9,21 @@ pub(crate) mod destroy;
 pub(crate) mod diff;
 pub(crate) mod egress;
 pub(crate) mod explain;
+pub(crate) mod git;
+pub(crate) mod graph;
+pub(crate) mod import;
 pub(crate) mod invoke;
 pub(crate) mod lock;
 pub(crate) mod logs;
+pub(crate) mod mcp_bridge;
+pub(crate) mod new;
+pub(crate) mod package;
 pub(crate) mod plan;
+pub(crate) mod policy;
 pub(crate) mod schema;
 pub(crate) mod sessions;
 pub(crate) mod show;
 pub(crate) mod status;
 pub(crate) mod sync;
 pub(crate) mod tools;
+pub(crate) mod why;

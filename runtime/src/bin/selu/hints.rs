@@ -1,6 +1,7 @@
 //! What to do about an error, by its type.
 
 use selu_runtime::engine::EngineError;
+use selu_runtime::git::GitError;
 use selu_runtime::lockfile::LockFileError;
 
 /// Hints for every error of the chain that has a cure.
@@ -13,9 +14,12 @@ fn one(error: &(dyn std::error::Error + 'static)) -> Option<String> {
         return Some(hint.clone());
     }
     if let Some(LockFileError::Malformed { .. }) = error.downcast_ref() {
-        let hint = "settle the conflict in it, or take it back from version control; if it is removed, `selu lock` writes \
+        let hint = "settle a conflict in it with `selu lock --resolve`, or take it back from version control; if it is removed, `selu lock` writes \
                     it anew, without the policies that were settled in it";
         return Some(hint.to_owned());
+    }
+    if let Some(GitError::Unmerged(_)) = error.downcast_ref() {
+        return Some("settle the conflict in each of them, and `git add` it".to_owned());
     }
     let hint = match error.downcast_ref::<EngineError>()? {
         EngineError::Unreachable { .. } => {
@@ -25,7 +29,7 @@ fn one(error: &(dyn std::error::Error + 'static)) -> Option<String> {
         }
         EngineError::Permission { .. } => {
             "root and members of the socket's group may open it: `sudo usermod -aG docker $USER`, then log in again \
-             (members of that group are as good as root), or use a rootless engine"
+             (members of that group are as good as root)"
         }
         EngineError::Unsupported { .. } => {
             "name a Docker engine from 20.10 on that runs as root, with --host, DOCKER_HOST or `docker context use`; \

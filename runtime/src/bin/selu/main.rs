@@ -14,6 +14,7 @@ mod saved;
 mod sessions;
 mod source;
 mod targets;
+mod templates;
 mod usage;
 mod watch;
 
@@ -41,7 +42,10 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage::report(&error, &arguments).into(),
     };
-    start_tracing(cli.global.verbose);
+    // What the client of an MCP server logs holds arguments, results, and what a server echoes of its credentials (P3).
+    if !matches!(cli.command, Command::McpBridge(_)) {
+        start_tracing(cli.global.verbose);
+    }
     let printer = Printer::new(cli.global.format);
     // Credential values are in this process's memory: no core file gets them, and no other process of the same user (C2).
     if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
@@ -70,14 +74,34 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli, printer: &Printer) -> anyhow::Result<Exit> {
-    let findings_only = matches!(cli.global.format, Format::Sarif | Format::Github);
-    if findings_only && !matches!(cli.command, Command::Check(_)) {
-        return Err(Ending::usage("the formats sarif and github are for `selu check` only").into());
+    let (taken, takers) = match cli.global.format {
+        Format::Text | Format::Json => (true, ""),
+        Format::Sarif => (
+            matches!(cli.command, Command::Check(_) | Command::Diff(_)),
+            "sarif is for `selu check` and `selu diff`",
+        ),
+        Format::Github => (
+            matches!(cli.command, Command::Check(_)),
+            "github is for `selu check`",
+        ),
+        Format::Markdown | Format::Html => (
+            matches!(cli.command, Command::Plan(_) | Command::Diff(_)),
+            "markdown and html are for `selu plan` and `selu diff`",
+        ),
+        Format::Svg | Format::Dot | Format::Mermaid => (
+            matches!(cli.command, Command::Graph(_)),
+            "svg, dot and mermaid are for `selu graph`",
+        ),
+    };
+    if !taken {
+        return Err(Ending::usage(format!("the format {takers} only")).into());
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()?;
+    // The bridge lives beside a server in a container with little memory and few processes.
+    let mut runtime = match cli.command {
+        Command::McpBridge(_) => tokio::runtime::Builder::new_current_thread(),
+        _ => tokio::runtime::Builder::new_multi_thread(),
+    };
+    let runtime = runtime.worker_threads(2).enable_all().build()?;
     let stop = Stop::default();
     let result = runtime.block_on(async {
         let signals = listen(stop.clone())?;
@@ -96,10 +120,11 @@ async fn dispatch(cli: &Cli, printer: &Printer, stop: &Stop) -> anyhow::Result<E
             Command::Check(args) => cmd::check::run(printer, args).await,
             Command::Explain(args) => cmd::explain::run(printer, args),
             Command::Plan(args) => cmd::plan::run(cli, printer, args).await,
-            Command::Diff(args) => cmd::diff::run(cli, printer, args),
+            Command::Diff(args) => cmd::diff::run(cli, printer, args).await,
             Command::Show(args) => cmd::show::run(printer, args),
             Command::Apply(args) => cmd::apply::run(cli, printer, stop, args).await,
             Command::Lock(args) => cmd::lock::run(cli, printer, stop, args).await,
+            Command::Git(args) => cmd::git::run(printer, args),
             Command::Sync(args) => cmd::sync::run(cli, printer, stop, args).await,
             Command::Logs(args) => cmd::logs::run(cli, printer, args).await,
             Command::Status(args) => cmd::status::run(cli, printer, args).await,
@@ -108,9 +133,16 @@ async fn dispatch(cli: &Cli, printer: &Printer, stop: &Stop) -> anyhow::Result<E
             Command::Tools(args) => cmd::tools::run(cli, printer, args),
             Command::Invoke(args) => cmd::invoke::run(cli, printer, stop, args).await,
             Command::Sessions(args) => cmd::sessions::run(cli, printer, stop, args).await,
+            Command::Policy(args) => cmd::policy::run(cli, printer, args),
             Command::Credentials(args) => cmd::credentials::run(cli, printer, args).await,
             Command::Build(args) => cmd::build::run(cli, printer, stop, args).await,
+            Command::Graph(args) => cmd::graph::run(cli, printer, args),
+            Command::Why(args) => cmd::why::run(cli, printer, args),
+            Command::Package(args) => cmd::package::run(cli, printer, args),
             Command::Schema(args) => cmd::schema::run(printer, args),
+            Command::McpBridge(args) => cmd::mcp_bridge::run(printer, stop, args).await,
+            Command::New(args) => cmd::new::run(cli, printer, stop, args).await,
+            Command::Import(args) => cmd::import::run(printer, args),
         }
     };
     tokio::select! {

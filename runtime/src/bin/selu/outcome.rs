@@ -15,6 +15,7 @@ use selu_runtime::apply::{self, Discovery, Report};
 use selu_runtime::discover::{Journal, describe};
 use selu_runtime::events::subject_name;
 use selu_runtime::lockfile::{self, LockFile};
+use selu_runtime::waiting::Waiting;
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
@@ -385,21 +386,29 @@ impl Locking<'_> {
         match mode {
             Mode::Write => {
                 // What was discovered stays due until it is in the lock.
-                let written = lock.save(&merged.lock).map_err(anyhow::Error::from);
-                match written.and_then(|written| Ok((written, journal.save()?))) {
-                    Ok((true, ())) => {
+                let save = || -> anyhow::Result<bool> {
+                    let mut waiting = Waiting::load(lock.root(), previous)?;
+                    waiting.merge(&merged);
+                    // First what waits: a definition that is in neither file would be lost.
+                    waiting.save()?;
+                    let written = lock.save(&merged.lock)?;
+                    journal.save()?;
+                    Ok(written)
+                };
+                match save() {
+                    Ok(true) => {
                         let path = lock.path();
                         printer.say(&format!(
                             "{} written",
                             path.strip_prefix(".").unwrap_or(path)
                         ));
                     }
-                    Ok((false, ())) => {}
+                    Ok(false) => {}
                     Err(error) => outcome.unwritten(printer, &error),
                 }
             }
             Mode::Locked => {
-                let differs = lock.differs(&merged.lock);
+                let differs = lock.differs(&merged.lock) || held(&merged.changes);
                 for change in &merged.changes {
                     // It stays due: neither this command nor the next one may pass over it.
                     journal.note(&change.instance, "its tools were not those of selu.lock");
@@ -412,8 +421,11 @@ impl Locking<'_> {
             Mode::DryRun | Mode::Check => {
                 let empty = Lock::default();
                 let differences = differences(previous.unwrap_or(&empty), &merged.lock);
-                self.tell(&differences, lock.differs(&merged.lock));
-                if mode == Mode::Check && lock.differs(&merged.lock) && outcome.exit == Exit::Done {
+                let differs = lock.differs(&merged.lock);
+                self.tell(&differences, differs);
+                // What is held is no change of the lock, and a difference from what it says all the same.
+                let differs = differs || held(&merged.changes);
+                if mode == Mode::Check && differs && outcome.exit == Exit::Done {
                     outcome.exit = Exit::Differs;
                 }
                 outcome.differences = differences.iter().map(difference).collect();
@@ -505,11 +517,18 @@ fn tool_text(change: &ToolChange) -> String {
         }
     };
     if change.held {
-        text.push_str(
-            "\n  kept out of use until somebody accepts it (`[discovery] on_change = \"hold\"`)",
-        );
+        text.push_str(&format!(
+            "\n  kept out of use until somebody accepts it: `selu lock --accept {}/{}`",
+            change.instance,
+            shown(&change.tool)
+        ));
     }
     text
+}
+
+/// Whether anything is kept out of use.
+fn held(changes: &[ToolChange]) -> bool {
+    changes.iter().any(|change| change.held)
 }
 
 fn wire(discovery: &Discovery) -> DiscoveryOutcome {

@@ -137,14 +137,14 @@ impl Printer {
         }
     }
 
-    /// A warning.
+    /// A warning; it may quote what somebody else wrote.
     pub(crate) fn warn(&self, text: &str) {
-        self.say(&format!("{} {text}", self.paint("33", "warning:")));
+        self.say(&format!("{} {}", self.paint("33", "warning:"), shown(text)));
     }
 
-    /// A hint on what to do next.
+    /// A hint on what to do next; it may quote what somebody else wrote.
     pub(crate) fn hint(&self, text: &str) {
-        self.say(&format!("{} {text}", self.paint("36", "hint:")));
+        self.say(&format!("{} {}", self.paint("36", "hint:"), shown(text)));
     }
 
     /// An error with its chain, once, and with its hints; as JSON too when that is asked for.
@@ -278,7 +278,7 @@ impl Events for Printer {
                     shown(&text)
                 ));
             }
-            Event::Warning { text } => self.warn(&shown(&text)),
+            Event::Warning { text } => self.warn(&text),
         }
     }
 }

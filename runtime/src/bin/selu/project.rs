@@ -22,8 +22,9 @@ use selu_runtime::observe::{Registries, observe_with};
 use selu_runtime::secrets::{
     Declaring, EnvFile, KEY_FILE_VARIABLE, KEY_VARIABLE, Secrets, Store, Stored, grant,
 };
+use selu_runtime::waiting::Waiting;
 
-use crate::args::{Cli, Directory};
+use crate::args::Cli;
 use crate::exit::{Ending, Exit};
 use crate::hints::Hinted;
 use crate::printer::{FORMAT_VERSION, Printer};
@@ -49,29 +50,42 @@ pub(crate) struct Planned {
 pub(crate) fn load(
     cli: &Cli,
     printer: &Printer,
-    directory: &Directory,
+    directory: &Utf8Path,
 ) -> anyhow::Result<Option<Loaded>> {
     with_lock(printer, directory, compile(cli, printer, directory, true)?)
+}
+
+/// As [`load`], with the plan that needs no engine.
+pub(crate) fn load_planned(
+    cli: &Cli,
+    printer: &Printer,
+    directory: &Utf8Path,
+) -> anyhow::Result<Option<(Loaded, Plan)>> {
+    let Some(loaded) = load(cli, printer, directory)? else {
+        return Ok(None);
+    };
+    let plan = loaded.plan_offline(printer);
+    Ok(plan.map(|plan| (loaded, plan)))
 }
 
 /// As [`load`], with findings only where they are errors: what is compared may be an old state.
 pub(crate) fn load_silently(
     cli: &Cli,
     printer: &Printer,
-    directory: &Directory,
+    directory: &Utf8Path,
 ) -> anyhow::Result<Option<Loaded>> {
     with_lock(printer, directory, compile(cli, printer, directory, false)?)
 }
 
 fn with_lock(
     printer: &Printer,
-    directory: &Directory,
+    directory: &Utf8Path,
     compiled: Option<(SourceSet, Project)>,
 ) -> anyhow::Result<Option<Loaded>> {
     let Some((sources, project)) = compiled else {
         return Ok(None);
     };
-    let root = directory.dir.clone();
+    let root = directory.to_owned();
     let Some(lock) = load_lock(printer, &root, &sources)? else {
         return Ok(None);
     };
@@ -88,7 +102,7 @@ fn with_lock(
 pub(crate) fn load_project(
     cli: &Cli,
     printer: &Printer,
-    directory: &Directory,
+    directory: &Utf8Path,
 ) -> anyhow::Result<Option<Project>> {
     Ok(compile(cli, printer, directory, true)?.map(|(_, project)| project))
 }
@@ -118,10 +132,10 @@ pub(crate) fn load_lock(
 pub(crate) fn owner(
     cli: &Cli,
     printer: &Printer,
-    directory: &Directory,
+    directory: &Utf8Path,
 ) -> anyhow::Result<Option<(String, Settings)>> {
     let option = project_option(cli)?;
-    let sources = read(&directory.dir)?;
+    let sources = read(directory)?;
     let checked = check(&sources);
     let Some(Owner { name, settings }) = checked.owner else {
         refuse(printer, &checked.diagnostics, &sources);
@@ -174,10 +188,10 @@ fn project_option(cli: &Cli) -> anyhow::Result<Option<&str>> {
 fn compile(
     cli: &Cli,
     printer: &Printer,
-    directory: &Directory,
+    directory: &Utf8Path,
     talk: bool,
 ) -> anyhow::Result<Option<(SourceSet, Project)>> {
-    let sources = read(&directory.dir)?;
+    let sources = read(directory)?;
     let mut checked = check(&sources);
     let name = project_option(cli)?;
     let Some(mut project) = checked.project.take() else {
@@ -191,6 +205,16 @@ fn compile(
         project.name = Some(name.to_owned());
     }
     Ok(Some((sources, project)))
+}
+
+/// Says that these definitions wait for a person.
+pub(crate) fn say_waiting(printer: &Printer, waiting: &[String]) {
+    if !waiting.is_empty() {
+        printer.say(&format!(
+            "new or changed, and not in use until somebody accepts it (`selu lock --accept NAME`): {}",
+            crate::printer::shown(&waiting.join(", "))
+        ));
+    }
 }
 
 /// Reads a directory; one without a project is an error, never an empty project (K06).
@@ -352,13 +376,22 @@ impl Loaded {
         secrets(cli, printer, &declaring.collect(), stored)
     }
 
+    /// `AGENT/CAP/TOOL` of definitions that wait for a person (D3).
+    pub(crate) fn waiting(&self) -> anyhow::Result<Vec<String>> {
+        let waiting = Waiting::load(&self.root, self.lock())?;
+        Ok(waiting.lock().waiting_names())
+    }
+
+    /// Says what waits for a person, if anything does.
+    pub(crate) fn tell_waiting(&self, printer: &Printer) -> anyhow::Result<Vec<String>> {
+        let waiting = self.waiting()?;
+        say_waiting(printer, &waiting);
+        Ok(waiting)
+    }
+
     /// Dynamic instances that were never discovered, or whose last discovery failed or was cut off (D5).
     pub(crate) fn due(&self, plan: &Plan, journal: &Journal) -> BTreeSet<InstanceKey> {
-        let discovered = |key: &InstanceKey| {
-            let locked = self.lock().and_then(|lock| lock.instances.get(key));
-            let discovery = locked.and_then(|locked| locked.discovery.as_ref());
-            discovery.is_some_and(|discovery| discovery.credentials_present.is_some())
-        };
+        let discovered = |key: &InstanceKey| self.lock().is_some_and(|lock| lock.was_asked(key));
         plan.instances
             .iter()
             .filter(|(_, instance)| instance.discovery_tool.is_some())

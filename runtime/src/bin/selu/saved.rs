@@ -37,6 +37,7 @@ pub(crate) fn write(
         plan,
         changes,
         targets,
+        review,
     } = document;
     let saved = SavedPlan {
         format_version,
@@ -44,6 +45,7 @@ pub(crate) fn write(
         plan,
         changes: changes.unwrap_or_default(),
         targets,
+        review,
         due: around.due.clone(),
         settings: SavedSettings::of(around.settings),
         basis: around.basis,

@@ -1,10 +1,10 @@
 //! Where an apply has its plan from: a directory, or a file that `plan --out` wrote.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use selu_compiler::diag::Severity;
-use selu_compiler::diff;
+use selu_compiler::diff::{self, Action, Subject};
 use selu_compiler::model::{InstanceKey, Settings};
 use selu_compiler::plan::Plan;
 use selu_compiler::plan::saved::{Basis, SavedPlan};
@@ -129,7 +129,8 @@ impl Source {
                 };
                 let planned = planned.only(targets);
                 let same_work = planned.changes.settled() == shown.changes.settled();
-                if planned.plan != shown.plan || !same_work {
+                let intent = |planned: &Planned| planned.plan.clone().without_addresses();
+                if intent(&planned) != intent(shown) || !same_work {
                     return Err(changed(&planned, shown, loaded).into());
                 }
                 Ok(Some(planned))
@@ -222,12 +223,29 @@ fn changed(now: &Planned, shown: &Planned, loaded: &Loaded) -> Ending {
         return saved::stale(&moved);
     }
     let mut message = "what the plan was made from has changed since it was shown:".to_owned();
-    let (now, shown) = (now.changes.settled(), shown.changes.settled());
-    for change in &now.changes {
-        if !shown.changes.contains(change) {
-            let name = selu_runtime::events::subject_name(&change.subject);
-            message.push_str(&format!("\n  {name} is now: {:?}", change.action));
+    let actions = |planned: &Planned| -> BTreeMap<Subject, Action> {
+        let changes = planned.changes.settled().changes.into_iter();
+        changes
+            .map(|change| (change.subject, change.action))
+            .collect()
+    };
+    let (before, after) = (actions(shown), actions(now));
+    for (subject, action) in &after {
+        if before.get(subject) != Some(action) {
+            let name = selu_runtime::events::subject_name(subject);
+            message.push_str(&format!("\n  {name} is now: {action:?}"));
         }
+    }
+    for (subject, action) in &before {
+        if !after.contains_key(subject) {
+            let name = selu_runtime::events::subject_name(subject);
+            message.push_str(&format!("\n  {name} was: {action:?}, and is gone"));
+        }
+    }
+    if before == after {
+        message.push_str(
+            "\n  the reasons or the details of what is to be done; plan again to see them",
+        );
     }
     Ending::stale(message)
 }

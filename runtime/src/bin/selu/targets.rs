@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use selu_compiler::lock::Lock;
 use selu_compiler::model::{InstanceKey, Project};
 use selu_compiler::plan::saved::PlanDocument;
 use selu_compiler::plan::{FORMAT_VERSION, Plan};
+use selu_compiler::review::{Review, Snapshot};
 use selu_runtime::secrets::Redactor;
 
 use crate::exit::Ending;
@@ -51,8 +53,28 @@ impl Planned {
         self
     }
 
+    /// What it means for rights, compared with what runs, and where nothing runs with what the lock says.
+    pub(crate) fn review(&self, targets: &Targets, lock: Option<&Lock>) -> Review {
+        let Self { plan, observed, .. } = self;
+        let live = Snapshot::of_live(plan, observed, lock);
+        let planned = Snapshot::of_plan(plan, lock).with_images(plan, observed);
+        about(Review::new(&live, &planned), targets)
+    }
+
     /// For people and programs: whatever somebody set on a live object, a known secret is not shown.
-    pub(crate) fn document(&self, targets: &Targets, redactor: &Redactor) -> PlanDocument {
+    pub(crate) fn document(
+        &self,
+        targets: &Targets,
+        redactor: &Redactor,
+        lock: Option<&Lock>,
+    ) -> PlanDocument {
+        let mut review = self.review(targets, lock);
+        for finding in &mut review.findings {
+            finding.says = redactor.clean(&finding.says);
+            for value in [&mut finding.old, &mut finding.new].into_iter().flatten() {
+                *value = redactor.clean(value);
+            }
+        }
         let mut changes = self.changes.clone();
         for change in &mut changes.changes {
             for reason in &mut change.reasons {
@@ -62,18 +84,33 @@ impl Planned {
             }
         }
         PlanDocument {
+            format_version: FORMAT_VERSION.to_owned(),
+            plan: self.plan.clone(),
             changes: Some(changes),
-            ..offline(&self.plan, targets)
+            targets: targets.clone(),
+            review: Some(review),
         }
     }
 }
 
-/// A plan that was compared with nothing.
-pub(crate) fn offline(plan: &Plan, targets: &Targets) -> PlanDocument {
+/// A plan that was compared with the lock and no engine.
+pub(crate) fn offline(plan: &Plan, targets: &Targets, lock: Option<&Lock>) -> PlanDocument {
+    let locked = lock.map(Snapshot::of_lock).unwrap_or_default();
+    let review = Review::new(&locked, &Snapshot::of_plan(plan, lock));
     PlanDocument {
         format_version: FORMAT_VERSION.to_owned(),
         plan: plan.clone(),
         changes: None,
         targets: targets.clone(),
+        review: Some(about(review, targets)),
     }
+}
+
+/// The findings about the targets.
+fn about(mut review: Review, targets: &Targets) -> Review {
+    let concerns = |key: &InstanceKey| meant(targets, key);
+    review
+        .findings
+        .retain(|finding| finding.instance.as_ref().is_none_or(concerns));
+    review
 }

@@ -199,8 +199,15 @@ fn only_names_the_listed_host(seen: &str) {
     // Bodies may hold anything; what a server reads as a head may not.
     let head = read.split("\r\n\r\n").next().unwrap_or_default();
     let mut lines = head.lines();
-    // In a tunnel something else than HTTP may be said.
-    if !lines.next().is_some_and(|line| line.contains(" http/")) {
+    // In a tunnel something else than HTTP may be said. A method is letters, or the line has nothing after the version.
+    let (method, rest) = lines
+        .next()
+        .unwrap_or_default()
+        .split_once(' ')
+        .unwrap_or_default();
+    let letters = !method.is_empty() && method.bytes().all(|b| b.is_ascii_alphabetic());
+    let last = rest.split_whitespace().next_back().unwrap_or_default();
+    if !(letters && rest.contains("http/") || last.starts_with("http/")) {
         return;
     }
     let hosts: Vec<_> = lines.filter(|line| line.starts_with("host:")).collect();

@@ -278,7 +278,12 @@ fn request_line(bytes: &[u8]) -> Guess {
         None => end.is_none(),
     };
     if !looks_right {
-        return raw;
+        // No method that anybody serves, but a line that could not be more of HTTP than it is: some reader may be that lax.
+        // Such a line is not waited for, since most of what begins like this is another protocol.
+        return match end {
+            Some(_) if ends_in_version(line) => Guess::Clear(Opening::Http1),
+            _ => raw,
+        };
     }
     match end {
         Some(_) if has_version(line) => Guess::Clear(Opening::Http1),
@@ -305,6 +310,12 @@ fn is_blank(byte: u8) -> bool {
 fn has_version(line: &[u8]) -> bool {
     line.windows(5)
         .any(|part| part.eq_ignore_ascii_case(b"HTTP/"))
+}
+
+/// Whether its last word is a version of HTTP.
+fn ends_in_version(line: &[u8]) -> bool {
+    let mut words = line.split(|b| is_blank(*b)).filter(|word| !word.is_empty());
+    words.next_back().is_some_and(has_version)
 }
 
 #[cfg(test)]

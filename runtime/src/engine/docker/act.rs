@@ -25,6 +25,7 @@ use selu_compiler::plan::{ContainerSpec, PlannedNetwork, label};
 use super::Docker;
 use super::call::{of_registry, plain, refused, timeout};
 use super::create::{self, NO_NETWORK};
+use super::mark::Marks;
 use super::streams::Process;
 use super::view::{INHIBIT, OUTSIDE};
 use crate::engine::{Engine, EngineError, EngineResult, EngineView, Labels, Pipe, Progress};
@@ -185,9 +186,12 @@ impl Engine for Docker {
         let mut own = labels.clone();
         own.insert(label::ROLE.to_owned(), "helper".to_owned());
         self.remove_container(&helper).await?;
+        let mut own = hash_map(&own);
+        let engine = self.engine_id().await?;
+        Marks { engine }.put(&helper, &mut own);
         let body = ContainerCreateBody {
             image: Some(image.to_owned()),
-            labels: Some(hash_map(&own)),
+            labels: Some(own),
             host_config: Some(HostConfig {
                 network_mode: Some(NO_NETWORK.to_owned()),
                 mounts: Some(vec![create::volume_mount(path, volume, false)]),
@@ -218,7 +222,9 @@ impl Engine for Docker {
         open_stdin: bool,
     ) -> EngineResult<()> {
         let call = format!("create container {name}");
-        let body = create::body(&call, spec, network, address, open_stdin)?;
+        let mut body = create::body(&call, spec, network, address, open_stdin)?;
+        let engine = self.engine_id().await?;
+        Marks { engine }.put(name, body.labels.get_or_insert_default());
         let options = CreateContainerOptionsBuilder::default()
             .name(plain(&call, name)?)
             .build();

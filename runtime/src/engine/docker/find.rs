@@ -251,6 +251,7 @@ async fn open(
         config: around.config.clone(),
         limits,
         memory: std::sync::Arc::default(),
+        id: std::sync::Arc::default(),
     };
     docker
         .call("ping", limits.ping, docker.api.ping())

@@ -27,6 +27,7 @@ pub(super) fn facts(version: SystemVersion, info: SystemInfo) -> EngineResult<En
     let rootless = options
         .iter()
         .any(|option| option.split(',').any(|part| part == "name=rootless"));
+    let id = info.id.unwrap_or_default();
     let why = match api_number(&api) {
         _ if podman => Some("its networks and limits were never proven to keep a container in"),
         _ if rootless => Some(
@@ -34,13 +35,16 @@ pub(super) fn facts(version: SystemVersion, info: SystemInfo) -> EngineResult<En
         ),
         None => Some("it does not say which API it speaks"),
         Some(number) if number < OLDEST => Some("it is older than Docker 20.10 (API 1.41)"),
+        Some(_) if id.is_empty() => Some(
+            "it does not say which engine it is, by which containers are told from copies of them",
+        ),
         Some(_) => None,
     };
     if let Some(why) = why {
         return Err(EngineError::Unsupported { engine: name, why });
     }
     Ok(EngineFacts {
-        id: info.id.unwrap_or_default(),
+        id,
         version: name,
         cpus: info
             .ncpu

@@ -19,6 +19,7 @@ use selu_compiler::plan::label;
 
 use super::Docker;
 use super::call::{plain, timeout};
+use super::mark::Marks;
 use super::{readback, supported};
 use crate::engine::{
     EngineError, EngineResult, EngineView, Incident, LogRange, LogSource, LogStream, Usage,
@@ -59,25 +60,30 @@ impl EngineView for Docker {
                 self.api.list_volumes(None::<ListVolumesOptions>)
             ),
         )?;
+        let marks = Marks { engine: &engine.id };
         let owner = Owner::new(project);
         let mut foreign = Foreign::new(wanted_names);
 
         let mut own_ids = Vec::new();
         for summary in &summaries {
             let name = name_of(summary);
-            if owner.owns(name, summary.labels.as_ref()) {
-                own_ids.push((name.to_owned(), summary.id.clone().unwrap_or_default()));
-            } else {
-                foreign.note(name, || {
-                    let image = summary.image.as_deref().unwrap_or("unknown");
-                    described(
-                        &format!("a container of image {image}"),
-                        summary.labels.as_ref(),
+            let labels = summary.labels.as_ref();
+            let image = summary.image.as_deref().unwrap_or("unknown");
+            let what = format!("a container of image {image}");
+            match labels.filter(|_| owner.owns(name, labels)) {
+                Some(labels) if marks.fits(name, labels) => {
+                    own_ids.push((name.to_owned(), summary.id.clone().unwrap_or_default()));
+                }
+                Some(_) => foreign.note(name, || {
+                    format!(
+                        "{what} with this project's labels, which selu did not make on this engine \
+                         (remove it with `docker rm -f {name}` if nobody needs it)"
                     )
-                });
+                }),
+                None => foreign.note(name, || described(&what, labels)),
             }
         }
-        let containers = self.inspect_all(own_ids).await?;
+        let containers = self.inspect_all(&marks, own_ids).await?;
 
         let mut observed = Observed {
             engine,
@@ -153,11 +159,13 @@ impl EngineView for Docker {
     async fn container(&self, name: &str) -> EngineResult<Option<ObservedContainer>> {
         let call = format!("inspect container {name}");
         let inspecting = self.api.inspect_container(plain(&call, name)?, None);
-        let answer = match self.call(&call, self.limits.look, inspecting).await {
+        let mut answer = match self.call(&call, self.limits.look, inspecting).await {
             Ok(answer) => answer,
             Err(EngineError::NotFound { .. }) => return Ok(None),
             Err(error) => return Err(error),
         };
+        let engine = self.engine_id().await?;
+        Marks { engine }.take(&mut answer);
         let image = self.image_config(answer.image.as_deref()).await?;
         readback::container(&call, answer, &image).map(Some)
     }
@@ -254,6 +262,7 @@ impl Docker {
     /// Inspects our containers concurrently, and each image among them once. One that is removed meanwhile is absent.
     async fn inspect_all(
         &self,
+        marks: &Marks<'_>,
         own: Vec<(String, String)>,
     ) -> EngineResult<BTreeMap<String, ObservedContainer>> {
         let answers: Vec<_> = stream::iter(own)
@@ -293,7 +302,8 @@ impl Docker {
         let none = ImageConfig::default();
         answers
             .into_iter()
-            .map(|(name, call, answer)| {
+            .map(|(name, call, mut answer)| {
+                marks.take(&mut answer);
                 let image = answer.image.as_ref().and_then(|id| images.get(id));
                 let observed = readback::container(&call, answer, image.unwrap_or(&none))?;
                 Ok((name, observed))
@@ -318,7 +328,7 @@ impl Docker {
     }
 }
 
-/// Whose an object is: its label and the form of its name must both say so (S12).
+/// Whose an object is: its label and the form of its name must both say so, and a container's mark besides (S12).
 pub(super) struct Owner<'a> {
     project: &'a str,
     prefix: String,

@@ -88,7 +88,11 @@ pub(crate) async fn run(
     }
 
     if !printer.is_json() {
-        show(printer, &planned.document(targets, secrets.redactor()))?;
+        let lock = source.lock().lock();
+        show(
+            printer,
+            &planned.document(targets, secrets.redactor(), lock),
+        )?;
     }
     announce(printer, &planned.plan, targets, &due, &secrets);
     if !held::ask(args.consent, "Go on?").await? {
@@ -181,7 +185,7 @@ async fn sweep(
 /// A directory, or a plan in a file, which reads no YAML. `None` once findings were reported.
 fn source(cli: &Cli, printer: &Printer, args: &ApplyArgs) -> anyhow::Result<Option<Source>> {
     let Some(path) = &args.plan else {
-        let Some(mut loaded) = load(cli, printer, &args.directory)? else {
+        let Some(mut loaded) = load(cli, printer, &args.directory.dir)? else {
             return Ok(None);
         };
         loaded.frozen = args.strict.frozen;

@@ -16,7 +16,7 @@ use selu_runtime::secrets::{KEY_VARIABLE, PREFIX};
 use selu_runtime::stop::Stop;
 use serde_json::{Value, json};
 
-use crate::args::{BuildArgs, Cli, Directory};
+use crate::args::{BuildArgs, Cli};
 use crate::exit::Exit;
 use crate::hints::Hinted;
 use crate::printer::{Printer, shown};
@@ -41,10 +41,7 @@ pub(crate) async fn run(
     stop: &Stop,
     args: &BuildArgs,
 ) -> anyhow::Result<Exit> {
-    let directory = Directory {
-        dir: args.dir.clone(),
-    };
-    let Some(loaded) = load(cli, printer, &directory)? else {
+    let Some(loaded) = load(cli, printer, &args.dir)? else {
         return Ok(Exit::Failed);
     };
     let jobs = jobs(&loaded, args.name.as_deref())?;
@@ -98,6 +95,19 @@ pub(crate) async fn run(
     document.insert("exit_code".to_owned(), exit.code().into());
     printer.json(&document.into());
     Ok(exit)
+}
+
+/// Builds the image of one capability.
+pub(crate) async fn one(
+    loaded: &Loaded,
+    engine: &dyn selu_runtime::engine::Engine,
+    printer: &Printer,
+    name: &str,
+) -> anyhow::Result<()> {
+    for job in jobs(loaded, Some(name))? {
+        build(loaded, engine, printer, &job).await?;
+    }
+    Ok(())
 }
 
 fn jobs<'a>(loaded: &'a Loaded, name: Option<&str>) -> anyhow::Result<Vec<Job<'a>>> {

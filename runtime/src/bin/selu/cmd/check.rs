@@ -40,8 +40,15 @@ fn deny(args: &CheckArgs, checked: &mut Checked) {
 fn show(printer: &Printer, checked: &Checked, sources: &SourceSet, exit: Exit) {
     let found = &checked.diagnostics;
     match printer.format() {
-        Format::Text => {
-            printer.data(&text(printer, checked, sources));
+        // The others never get here.
+        Format::Text
+        | Format::Markdown
+        | Format::Html
+        | Format::Svg
+        | Format::Dot
+        | Format::Mermaid => {
+            let look = look(printer, sources);
+            printer.data(&render::text_for(found, sources, &look));
             printer.say(&extent(sources));
             explain(printer, checked);
         }
@@ -63,13 +70,12 @@ fn show(printer: &Printer, checked: &Checked, sources: &SourceSet, exit: Exit) {
     }
 }
 
-fn text(printer: &Printer, checked: &Checked, sources: &SourceSet) -> String {
-    let look = render::Look {
+fn look(printer: &Printer, sources: &SourceSet) -> render::Look {
+    render::Look {
         color: printer.color_out(),
         width: printer.width_out(),
         base: sources.root.clone(),
-    };
-    render::text_for(&checked.diagnostics, sources, &look)
+    }
 }
 
 /// How much was checked: that nothing was found means little where nothing was looked at.
@@ -106,7 +112,7 @@ fn explain(printer: &Printer, checked: &Checked) {
 }
 
 /// A directory as services outside see it: they know paths from where they run, the top of the repository.
-fn from_here(root: &Utf8Path) -> Utf8PathBuf {
+pub(crate) fn from_here(root: &Utf8Path) -> Utf8PathBuf {
     std::env::current_dir()
         .ok()
         .and_then(|here| {
@@ -125,11 +131,12 @@ async fn watch(printer: &Printer, args: &CheckArgs) -> anyhow::Result<Exit> {
     read(&args.directory.dir)?;
     let mut began = Instant::now();
     let mut watch = Watch::new(&args.directory.dir);
+    let mut texts = render::Texts::default();
     let mut shown = String::new();
     loop {
         let text = watch.look().map(|(mut checked, sources)| {
             deny(args, &mut checked);
-            text(printer, &checked, sources)
+            texts.again(&checked.diagnostics, sources, &look(printer, sources))
         });
         // Files are read twice after a change; the second time mostly shows nothing new.
         if let Some(text) = text.filter(|text| *text != shown) {

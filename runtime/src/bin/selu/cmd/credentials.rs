@@ -13,13 +13,13 @@ use selu_compiler::plan::{Plan, PlannedInstance};
 use selu_runtime::secrets::{Entry, Store, Stored, Whose, entries_of, grant};
 use serde_json::{Value, json};
 
-use crate::args::{Cli, CredentialsAction, CredentialsArgs, Directory};
+use crate::args::{Cli, CredentialsAction, CredentialsArgs};
 use crate::cmd::invoke::instance;
 use crate::exit::{Ending, Exit};
 use crate::held;
 use crate::hints::Hinted;
 use crate::printer::Printer;
-use crate::project::{Loaded, document, load, store};
+use crate::project::{Loaded, document, load_planned, store};
 
 /// The largest value that is taken, in bytes.
 const LARGEST: u64 = 1 << 20;
@@ -29,13 +29,7 @@ pub(crate) async fn run(
     printer: &Printer,
     args: &CredentialsArgs,
 ) -> anyhow::Result<Exit> {
-    let directory = Directory {
-        dir: args.dir.clone(),
-    };
-    let Some(loaded) = load(cli, printer, &directory)? else {
-        return Ok(Exit::Failed);
-    };
-    let Some(plan) = loaded.plan_offline(printer) else {
+    let Some((loaded, plan)) = load_planned(cli, printer, &args.dir)? else {
         return Ok(Exit::Failed);
     };
     let store = store(&loaded.root)?;

@@ -17,7 +17,7 @@ pub(crate) async fn run(
     stop: &Stop,
     args: &DestroyArgs,
 ) -> anyhow::Result<Exit> {
-    let Some((name, settings)) = owner(cli, printer, &args.directory)? else {
+    let Some((name, settings)) = owner(cli, printer, &args.directory.dir)? else {
         return Ok(Exit::Failed);
     };
     let project = name;

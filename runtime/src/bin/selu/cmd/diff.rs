@@ -1,19 +1,26 @@
 //! `selu diff`: what a change means for the rights of tools, between any two states of a project.
 
+use std::collections::BTreeMap;
+
 use anyhow::Context;
 use camino::{Utf8Path, Utf8PathBuf};
+use selu_compiler::check;
+use selu_compiler::diag::Diagnostic;
+use selu_compiler::graph::Graph;
 use selu_compiler::lock::Lock;
+use selu_compiler::plan::ImageKind;
 use selu_compiler::plan::saved::PlanDocument;
 use selu_compiler::report;
-use selu_compiler::review::{Grade, Review, Snapshot};
-use selu_runtime::git::{self, Tree};
-use selu_runtime::lockfile;
+use selu_compiler::report::page::{Facts, page};
+use selu_compiler::review::{Finding, Grade, ImageSource, Review, Snapshot};
+use selu_runtime::git::{self, FileAt, Tree};
 
-use crate::args::{Cli, DiffArgs, Directory, FailOn};
+use crate::args::{Cli, DiffArgs, FailOn, Format};
+use crate::cmd::check::from_here;
 use crate::exit::{Ending, Exit};
 use crate::hints::Hinted;
 use crate::printer::Printer;
-use crate::{project, saved};
+use crate::{project, saved, templates};
 
 /// One side of the comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,29 +33,141 @@ enum Side {
     Git(Tree),
 }
 
-pub(crate) fn run(cli: &Cli, printer: &Printer, args: &DiffArgs) -> anyhow::Result<Exit> {
-    let (old, new) = sides(args)?;
+pub(crate) async fn run(cli: &Cli, printer: &Printer, args: &DiffArgs) -> anyhow::Result<Exit> {
+    let (from, to) = sides(args)?;
     let directory = &args.dir;
-    let (Some(old), Some(new)) = (
-        snapshot(cli, printer, directory, &old)?,
-        snapshot(cli, printer, directory, &new)?,
-    ) else {
+    let (old, new) = match (&from, &to) {
+        // Large locks take long to read, and each by itself.
+        (Side::File(from), Side::File(to)) => {
+            let (old, new) = std::thread::scope(|scope| {
+                let old = scope.spawn(|| file(from));
+                let new = file(to);
+                (old.join(), new)
+            });
+            let old = old.map_err(|_| anyhow::anyhow!("{from} could not be read"))?;
+            (told(printer, old?), told(printer, new?))
+        }
+        _ => {
+            let old = snapshot(cli, printer, directory, &from)?;
+            let old = told(printer, old);
+            let new = snapshot(cli, printer, directory, &to)?;
+            (old, told(printer, new))
+        }
+    };
+    let (Some(old), Some(mut new)) = (old, new) else {
         return Ok(Exit::Failed);
     };
-    let review = Review::new(&old, &new);
-    if printer.is_json() {
-        printer.json(&serde_json::to_value(&review)?);
-    } else if args.markdown {
-        printer.data(&report::review_markdown(&review)?);
-    } else {
-        printer.data(&report::review_text(&review)?);
+    if args.images {
+        look_at_images(cli, &old, &mut new).await?;
     }
-    let widens = review.count(Grade::Widening) > 0;
+    let review = Review::new(&old, &new);
+    match (printer.format(), &args.template) {
+        (form, Some(path)) => {
+            let template = template(directory, &from, path)?;
+            let graph = changed(&new, &review);
+            printer.data(&templates::custom(
+                &facts(&review, &graph),
+                form,
+                &template,
+            )?);
+        }
+        (Format::Json, None) => printer.json(&serde_json::to_value(&review)?),
+        (Format::Sarif, None) => {
+            let base = match &to {
+                Side::Directory(path) => path,
+                Side::File(_) | Side::Git(_) => directory,
+            };
+            let log = report::review_sarif(&review, &new, &from_here(base));
+            printer.data(&format!("{}\n", report::json_text(&log)));
+        }
+        (Format::Markdown, None) => printer.data(&report::review_markdown(&review)?),
+        (Format::Html, None) => {
+            let graph = changed(&new, &review);
+            printer.data(&page(&facts(&review, &graph))?);
+        }
+        // The others never get here.
+        (Format::Text | Format::Github | Format::Svg | Format::Dot | Format::Mermaid, None) => {
+            printer.data(&report::review_text(&review)?);
+        }
+    }
+    if old.settings.is_none() && args.fail_on == Some(FailOn::Review) {
+        printer.say(
+            "the older state has no selu.toml, so everything that widens needs a person; compare with a revision or a \
+             directory to have its [review]",
+        );
+    }
+    let open = |finding: &Finding| finding.grade == Grade::Widening && finding.is_open();
+    let widens = review.findings.iter().any(open);
     Ok(match args.fail_on {
         Some(FailOn::Widening) if widens => Exit::Differs,
+        Some(FailOn::Review) if review.open().next().is_some() => Exit::Differs,
         Some(FailOn::Any) if !review.findings.is_empty() => Exit::Differs,
         _ => Exit::Done,
     })
+}
+
+/// What changed capabilities use, drawn.
+fn changed(new: &Snapshot, review: &Review) -> Graph {
+    let mut graph = Graph::of_snapshot(new);
+    graph.mark(review);
+    graph.marked_only()
+}
+
+fn facts<'a>(review: &'a Review, graph: &'a Graph) -> Facts<'a> {
+    Facts {
+        plan: None,
+        review: Some(review),
+        graph,
+    }
+}
+
+/// The template, from the older state where that is a revision of the repository that the file is in: a change does not
+/// write its own report (S14).
+fn template(directory: &Utf8Path, from: &Side, path: &Utf8Path) -> anyhow::Result<String> {
+    let Side::Git(Tree::Revision(name)) = from else {
+        return templates::read(path);
+    };
+    match git::file_at(directory, name, path)? {
+        FileAt::Outside => templates::read(path),
+        FileAt::Found(text) => Ok(text),
+        FileAt::Missing => {
+            let message = format!("{name} has no {path}");
+            let hint = "templates are taken from the older state, so that no change writes its own report; commit it there \
+                        first, or name a file outside the repository";
+            Err(Hinted::new(message, hint).into())
+        }
+    }
+}
+
+/// Asks the engine what the images that differ say of themselves. What it has not is not asked of anybody else: a change
+/// that is reviewed pulls nothing (S14).
+async fn look_at_images(cli: &Cli, old: &Snapshot, new: &mut Snapshot) -> anyhow::Result<()> {
+    let settings = old.settings.clone().unwrap_or_default();
+    let engine = project::engine(cli, &settings).await?;
+    let mut sources = BTreeMap::new();
+    for (key, instance) in &new.instances {
+        let before = old.instances.get(key);
+        if before.is_some_and(|before| before.image == instance.image) {
+            continue;
+        }
+        let image = &instance.image;
+        let reference = match (&image.digest, image.kind) {
+            (Some(digest), ImageKind::Registry) => {
+                let (written, _) = check::image::image(&image.written);
+                written.map(|written| written.at(digest))
+            }
+            (Some(id), ImageKind::Local) => Some(id.clone()),
+            (None, _) | (_, ImageKind::Unknown) => None,
+        };
+        let Some(reference) = reference else {
+            continue;
+        };
+        if let Some(facts) = engine.view().image(&reference).await? {
+            sources.insert(key.clone(), ImageSource::of(&facts.labels));
+        }
+    }
+    new.sources.extend(sources);
+    Ok(())
 }
 
 /// What the arguments ask for: `FROM..TO`, `FROM TO`, `FROM` against the directory, or HEAD against it.
@@ -116,16 +235,28 @@ fn revision(directory: &Utf8Path, name: &str) -> anyhow::Result<Side> {
     Err(Hinted::new(message, "`git log --oneline --all` lists revisions").into())
 }
 
-/// `None` once it was reported why there is none.
+/// A state, or why a lock is none; `None` once it was reported why there is none.
+type Read = Option<Result<Snapshot, Box<Diagnostic>>>;
+
+fn told(printer: &Printer, read: Read) -> Option<Snapshot> {
+    match read? {
+        Ok(snapshot) => Some(snapshot),
+        Err(fault) => {
+            project::refuse_without_sources(printer, &[*fault]);
+            None
+        }
+    }
+}
+
 fn snapshot(
     cli: &Cli,
     printer: &Printer,
     directory: &Utf8Path,
     side: &Side,
-) -> anyhow::Result<Option<Snapshot>> {
+) -> anyhow::Result<Read> {
     match side {
-        Side::Directory(path) => compiled(cli, printer, path),
-        Side::File(path) => file(path).map(Some),
+        Side::Directory(path) => Ok(compiled(cli, printer, path)?.map(Ok)),
+        Side::File(path) => file(path),
         Side::Git(tree) => {
             let name = match tree {
                 Tree::Revision(name) => name.as_str(),
@@ -143,7 +274,7 @@ fn snapshot(
             let empty = std::fs::read_dir(&root)?.next().is_none();
             if empty {
                 // A project that was not there yet: everything is new.
-                return Ok(Some(Snapshot::default()));
+                return Ok(Some(Ok(Snapshot::empty())));
             }
             let found = compiled(cli, printer, &root)?;
             if found.is_none() {
@@ -151,38 +282,33 @@ fn snapshot(
                     "{name} does not compile, so nothing can be compared"
                 ));
             }
-            Ok(found)
+            Ok(found.map(Ok))
         }
     }
 }
 
 fn compiled(cli: &Cli, printer: &Printer, path: &Utf8Path) -> anyhow::Result<Option<Snapshot>> {
-    let directory = Directory {
-        dir: path.to_owned(),
-    };
-    let Some(loaded) = project::load_silently(cli, printer, &directory)? else {
+    let Some(mut loaded) = project::load_silently(cli, printer, path)? else {
         return Ok(None);
     };
+    // Nothing is applied, so nobody need own it.
+    let project = loaded.project.clone();
+    loaded
+        .project
+        .name
+        .get_or_insert_with(|| "unnamed".to_owned());
     let plan = loaded.resolved(printer, loaded.lock(), None, false);
-    Ok(plan.map(|plan| Snapshot::of_plan(&plan, loaded.lock())))
+    Ok(plan.map(|plan| Snapshot::of_plan(&plan, loaded.lock()).with_project(&project)))
 }
 
 /// A lock, or a plan in one of its two forms.
-fn file(path: &Utf8Path) -> anyhow::Result<Snapshot> {
+fn file(path: &Utf8Path) -> anyhow::Result<Read> {
     let text = saved::text(path)?;
     if text.trim_start().starts_with('{') {
         let document: PlanDocument = serde_json::from_str(&text)
             .with_context(|| format!("{path} is neither a plan nor a lock"))?;
-        return Ok(Snapshot::of_plan(&document.chosen(), None));
+        return Ok(Some(Ok(Snapshot::of_plan(&document.chosen(), None))));
     }
-    let lock = Lock::read(&text).map_err(|error| {
-        let (line, column) = error.position();
-        let name = if path.file_name() == Some(lockfile::NAME) {
-            ""
-        } else {
-            "as a lock, "
-        };
-        anyhow::anyhow!("{name}{path}:{line}:{column}: {error}")
-    })?;
-    Ok(Snapshot::of_lock(&lock))
+    let lock = Lock::read(&text).map_err(|error| Box::new(error.diagnostic(path)));
+    Ok(Some(lock.map(Snapshot::from)))
 }

@@ -35,7 +35,7 @@ struct Known {
 }
 
 pub(crate) async fn run(cli: &Cli, printer: &Printer, args: &EgressArgs) -> anyhow::Result<Exit> {
-    let Some(project) = load_project(cli, printer, &args.directory)? else {
+    let Some(project) = load_project(cli, printer, &args.directory.dir)? else {
         return Ok(Exit::Failed);
     };
     let known = known(&project, &args.directory.dir);

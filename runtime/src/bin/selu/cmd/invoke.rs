@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
-use selu_compiler::lock::{Callable, callable};
+use selu_compiler::lock::{Callable, Refusal, callable};
 use selu_compiler::model::{InstanceKey, Policy};
 use selu_compiler::plan::names::RESIDENT_SESSION;
 use selu_compiler::plan::session::Who;
@@ -18,12 +18,12 @@ use selu_runtime::slots;
 use selu_runtime::stop::Stop;
 use serde_json::{Map, Value};
 
-use crate::args::{Cli, Directory, InvokeArgs};
+use crate::args::{Cli, InvokeArgs};
 use crate::exit::{Ending, Exit};
 use crate::held;
 use crate::hints::Hinted;
 use crate::printer::{Printer, shown};
-use crate::project::load;
+use crate::project::load_planned;
 use crate::sessions::{Desk, at_once, resident};
 use output::Pieces;
 use request::Request;
@@ -35,18 +35,23 @@ pub(crate) async fn run(
     stop: &Stop,
     args: &InvokeArgs,
 ) -> anyhow::Result<Exit> {
-    let directory = Directory {
-        dir: args.dir.clone(),
-    };
-    let Some(loaded) = load(cli, printer, &directory)? else {
-        return Ok(Exit::Failed);
-    };
     // Everything that can be refused without an engine is.
-    let Some(plan) = loaded.plan_offline(printer) else {
+    let Some((loaded, plan)) = load_planned(cli, printer, &args.dir)? else {
         return Ok(Exit::Failed);
     };
     let key = instance(&plan, &args.capability)?;
-    let called = callable(&plan, loaded.lock(), &key, &args.tool)?;
+    let called = match callable(&plan, loaded.lock(), &key, &args.tool) {
+        Err(refusal @ Refusal::NoTool { .. }) => {
+            let name = format!("{key}/{}", args.tool);
+            if loaded.waiting()?.contains(&name) {
+                let message = format!("{key} `{}` is new and not in use yet", shown(&args.tool));
+                let hint = format!("`selu lock --accept {name}` shows it and accepts it");
+                return Err(Hinted::new(message, hint).into());
+            }
+            return Err(refusal.into());
+        }
+        other => other?,
+    };
     let secrets = loaded.secrets(cli, printer)?;
     let (user, session) = (args.user.as_deref(), args.session.as_deref());
     let who = Who::of(called.instance, user, session)

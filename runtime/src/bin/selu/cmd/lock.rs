@@ -1,5 +1,7 @@
 //! `selu lock`: pin and discover, leaving nothing running.
 
+mod merge;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -29,9 +31,15 @@ pub(crate) async fn run(
     stop: &Stop,
     args: &LockArgs,
 ) -> anyhow::Result<Exit> {
-    let Some(loaded) = load(cli, printer, &args.directory)? else {
+    if let Some(exit) = merge::run(cli, printer, args)? {
+        return Ok(exit);
+    }
+    let Some(loaded) = load(cli, printer, &args.directory.dir)? else {
         return Ok(Exit::Failed);
     };
+    if !args.accept.is_empty() {
+        return super::accept::run(printer, &loaded, &args.accept, args.dry_run);
+    }
     if args.migrate {
         return migrate(printer, &loaded, args.dry_run);
     }

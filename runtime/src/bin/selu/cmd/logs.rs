@@ -24,7 +24,7 @@ pub(crate) async fn run(cli: &Cli, printer: &Printer, args: &LogsArgs) -> anyhow
         let message = "--follow prints no JSON, because it has no end";
         return Err(Ending::usage(message).into());
     }
-    let Some((name, settings)) = owner(cli, printer, &args.directory)? else {
+    let Some((name, settings)) = owner(cli, printer, &args.directory.dir)? else {
         return Ok(Exit::Failed);
     };
     crate::project::guard(cli, printer)?;

@@ -1,11 +1,15 @@
 //! `selu plan`: what apply would do.
 
+use camino::Utf8Path;
+use selu_compiler::graph::Graph;
 use selu_compiler::lock::{Stale, stale};
 use selu_compiler::plan::saved::{Basis, PlanDocument};
 use selu_compiler::report;
+use selu_compiler::report::page::{Facts, page};
+use selu_compiler::review::Grade;
 use selu_runtime::discover::Journal;
 
-use crate::args::{Cli, PlanArgs};
+use crate::args::{Cli, Format, PlanArgs, PlanFailOn};
 use crate::cmd::apply::warn_of_missing;
 use crate::exit::Exit;
 use crate::outcome::counted;
@@ -13,9 +17,10 @@ use crate::printer::Printer;
 use crate::project::load;
 use crate::saved::{self, Around};
 use crate::targets::{self, meant};
+use crate::templates;
 
 pub(crate) async fn run(cli: &Cli, printer: &Printer, args: &PlanArgs) -> anyhow::Result<Exit> {
-    let Some(loaded) = load(cli, printer, &args.directory)? else {
+    let Some(loaded) = load(cli, printer, &args.directory.dir)? else {
         return Ok(Exit::Failed);
     };
     let targets = targets::choose(&loaded.project, &args.chosen.targets)?;
@@ -23,8 +28,9 @@ pub(crate) async fn run(cli: &Cli, printer: &Printer, args: &PlanArgs) -> anyhow
         let Some(plan) = loaded.plan_offline(printer) else {
             return Ok(Exit::Failed);
         };
-        show(printer, &targets::offline(&plan, &targets))?;
-        return Ok(Exit::Done);
+        let document = targets::offline(&plan, &targets, loaded.lock());
+        show_with(printer, &document, args.template.as_deref())?;
+        return Ok(judged(args, &document));
     }
     // Whatever somebody set on a live object, a known value is not shown.
     let secrets = loaded.secrets(cli, printer)?;
@@ -33,14 +39,16 @@ pub(crate) async fn run(cli: &Cli, printer: &Printer, args: &PlanArgs) -> anyhow
         return Ok(Exit::Failed);
     };
     let planned = planned.only(&targets);
-    let document = planned.document(&targets, secrets.redactor());
-    show(printer, &document)?;
+    let document = planned.document(&targets, secrets.redactor(), loaded.lock());
+    show_with(printer, &document, args.template.as_deref())?;
+    let widens = judged(args, &document) == Exit::Differs;
     warn_of_missing(printer, &planned.plan, &targets, &secrets);
     let mut due = loaded.due(&planned.plan, &Journal::load(&loaded.root)?);
     due.retain(|key| meant(&targets, key));
     for key in &due {
         printer.say(&format!("{key}: apply will ask it which tools it has"));
     }
+    loaded.tell_waiting(printer)?;
     let mut stale = stale(loaded.lock(), &planned.plan);
     stale.retain(|one| one.instance().is_none_or(|key| meant(&targets, key)));
     match stale.as_slice() {
@@ -63,20 +71,66 @@ pub(crate) async fn run(cli: &Cli, printer: &Printer, args: &PlanArgs) -> anyhow
         ));
     }
     let nothing = planned.changes.is_empty() && due.is_empty() && stale.is_empty();
-    Ok(if args.detailed_exitcode && !nothing {
+    Ok(if widens || args.detailed_exitcode && !nothing {
         Exit::Differs
     } else {
         Exit::Done
     })
 }
 
+/// What `--fail-on` makes of it.
+fn judged(args: &PlanArgs, document: &PlanDocument) -> Exit {
+    let review = document.review.as_ref();
+    let widens = review.is_some_and(|review| review.count(Grade::Widening) > 0);
+    match args.fail_on {
+        Some(PlanFailOn::Widening) if widens => Exit::Differs,
+        Some(PlanFailOn::Widening) | None => Exit::Done,
+    }
+}
+
 /// The plan as data.
 pub(crate) fn show(printer: &Printer, document: &PlanDocument) -> anyhow::Result<()> {
-    if printer.is_json() {
+    show_with(printer, document, None)
+}
+
+/// The same, by a template of the user's own.
+fn show_with(
+    printer: &Printer,
+    document: &PlanDocument,
+    template: Option<&Utf8Path>,
+) -> anyhow::Result<()> {
+    if printer.is_json() && template.is_none() {
         printer.json(&report::plan_json(document)?);
-    } else {
-        let plan = document.chosen();
-        printer.data(&report::plan_text(&plan, document.changes.as_ref())?);
+        return Ok(());
+    }
+    let plan = document.chosen();
+    let changes = document.changes.as_ref();
+    if template.is_some() || printer.format() == Format::Html {
+        let mut graph = Graph::of_plan(&plan);
+        if let Some(review) = &document.review {
+            graph.mark(review);
+        }
+        let facts = Facts {
+            plan: Some((&plan, changes)),
+            review: document.review.as_ref(),
+            graph: &graph,
+        };
+        printer.data(&match template {
+            Some(path) => templates::custom(&facts, printer.format(), &templates::read(path)?)?,
+            None => page(&facts)?,
+        });
+        return Ok(());
+    }
+    let text = report::plan_text(&plan, changes, document.review.as_ref())?;
+    match (printer.format(), &document.review) {
+        (Format::Markdown, Some(review)) => {
+            let summary = changes.map_or(
+                "Offline: compared with selu.lock only.".to_owned(),
+                report::summary,
+            );
+            printer.data(&report::plan_markdown(&summary, &text, review)?);
+        }
+        _ => printer.data(&text),
     }
     Ok(())
 }

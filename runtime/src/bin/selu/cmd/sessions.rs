@@ -6,7 +6,7 @@ use selu_runtime::slots::{self, Idle};
 use selu_runtime::stop::Stop;
 use serde_json::{Value, json};
 
-use crate::args::{Cli, Directory, SessionsAction, SessionsArgs};
+use crate::args::{Cli, SessionsAction, SessionsArgs};
 use crate::cmd::invoke::instance;
 use crate::exit::{Ending, Exit};
 use crate::outcome::counted;
@@ -21,8 +21,7 @@ pub(crate) async fn run(
     args: &SessionsArgs,
 ) -> anyhow::Result<Exit> {
     let (SessionsAction::List { dir } | SessionsAction::Close { dir, .. }) = &args.action;
-    let directory = Directory { dir: dir.clone() };
-    let Some(loaded) = load(cli, printer, &directory)? else {
+    let Some(loaded) = load(cli, printer, dir)? else {
         return Ok(Exit::Failed);
     };
     let secrets = loaded.secrets(cli, printer)?;

@@ -39,6 +39,7 @@ pub(crate) fn run(printer: &Printer, args: &ShowArgs) -> anyhow::Result<Exit> {
     printer.data(&report::plan_text(
         &document.chosen(),
         document.changes.as_ref(),
+        document.review.as_ref(),
     )?);
     if let Some(id) = value.get("plan_id").and_then(Value::as_str) {
         printer.say(&format!(

@@ -30,7 +30,7 @@ struct Line {
 }
 
 pub(crate) async fn run(cli: &Cli, printer: &Printer, args: &Directory) -> anyhow::Result<Exit> {
-    let Some(loaded) = load(cli, printer, args)? else {
+    let Some(loaded) = load(cli, printer, &args.dir)? else {
         return Ok(Exit::Failed);
     };
     // What a capability says of its health may hold what it was given.
@@ -59,6 +59,7 @@ pub(crate) async fn run(cli: &Cli, printer: &Printer, args: &Directory) -> anyho
         }
         lines.push(line);
     }
+    let waiting = loaded.tell_waiting(printer)?;
     let right = lines.iter().all(|line| line.right);
     let exit = if right { Exit::Done } else { Exit::Differs };
     for line in &lines {
@@ -85,6 +86,7 @@ pub(crate) async fn run(cli: &Cli, printer: &Printer, args: &Directory) -> anyho
         planned.observed.engine.version.clone().into(),
     );
     document.insert("objects".to_owned(), objects.into());
+    document.insert("waiting".to_owned(), waiting.into());
     document.insert("as_planned".to_owned(), right.into());
     document.insert("exit_code".to_owned(), exit.code().into());
     printer.json(&document.into());

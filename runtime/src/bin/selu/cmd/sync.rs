@@ -90,7 +90,7 @@ async fn one(
     args: &SyncArgs,
     round: &mut Round,
 ) -> anyhow::Result<Exit> {
-    let Some(loaded) = load(cli, printer, &args.directory)? else {
+    let Some(loaded) = load(cli, printer, &args.directory.dir)? else {
         return Ok(Exit::Failed);
     };
     round.project.clone_from(&loaded.project.name);

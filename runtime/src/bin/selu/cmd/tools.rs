@@ -11,24 +11,24 @@ use crate::args::{Cli, Directory};
 use crate::exit::Exit;
 use crate::outcome::counted;
 use crate::printer::Printer;
-use crate::project::{document, load};
+use crate::project::{document, load_planned};
 
 pub(crate) fn run(cli: &Cli, printer: &Printer, args: &Directory) -> anyhow::Result<Exit> {
-    let Some(loaded) = load(cli, printer, args)? else {
+    let Some((loaded, plan)) = load_planned(cli, printer, &args.dir)? else {
         return Ok(Exit::Failed);
     };
-    let Some(plan) = loaded.plan_offline(printer) else {
-        return Ok(Exit::Failed);
-    };
+    let waiting = loaded.tell_waiting(printer)?;
     for (key, instance) in &plan.instances {
-        if instance.discovery_tool.is_some() && instance.tools.is_empty() {
+        let prefix = format!("{key}/");
+        let known = waiting.iter().any(|tool| tool.starts_with(&prefix));
+        if instance.discovery_tool.is_some() && instance.tools.is_empty() && !known {
             printer.warn(&format!(
                 "{key}: its tools are not known yet; `selu apply` or `selu lock` asks for them"
             ));
         }
     }
     printer.data(&text(&plan));
-    printer.json(&data(&plan));
+    printer.json(&data(&plan, waiting));
     Ok(Exit::Done)
 }
 
@@ -74,7 +74,7 @@ fn text(plan: &Plan) -> String {
     text
 }
 
-fn data(plan: &Plan) -> Value {
+fn data(plan: &Plan, waiting: Vec<String>) -> Value {
     let agents: serde_json::Map<String, Value> = offered(plan)
         .into_iter()
         .map(|(agent, tools)| {
@@ -96,6 +96,7 @@ fn data(plan: &Plan) -> Value {
     let mut document = document(&plan.project);
     document.insert("agents".to_owned(), agents.into());
     document.insert("blocked".to_owned(), blocked(plan).into());
+    document.insert("waiting".to_owned(), waiting.into());
     document.into()
 }
 

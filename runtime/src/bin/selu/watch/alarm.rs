@@ -1,12 +1,13 @@
-//! The kernel's word that something below a directory changed, so that the next look need not be waited for.
+//! The kernel's word of which folders of a directory changed, so that the next look need not be waited for.
 //!
 //! It is a hint alone: where it does not come (network shares, folders mounted into containers, a system that has no more
 //! watches to give), looking again and again finds the change all the same.
 
+use std::collections::{BTreeSet, HashMap};
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -24,23 +25,46 @@ const STEPS: usize = 4;
 pub(super) struct Alarm {
     /// `None` where there are none.
     events: Option<Arc<OwnedFd>>,
-    changed: Arc<Notify>,
+    word: Arc<Word>,
+}
+
+/// What the kernel has told.
+#[derive(Default)]
+struct Word {
+    changed: Notify,
+    folders: Mutex<Folders>,
+}
+
+#[derive(Default)]
+struct Folders {
+    /// By the kernel's number.
+    watched: HashMap<i32, PathBuf>,
+    /// Those that changed.
+    rung: BTreeSet<PathBuf>,
+    /// Whether something changed that is not known.
+    unknown: bool,
+}
+
+impl Word {
+    fn folders(&self) -> MutexGuard<'_, Folders> {
+        self.folders.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Alarm {
     pub(super) fn new() -> Self {
         let events = inotify::init(CreateFlags::CLOEXEC).ok().map(Arc::new);
-        let changed = Arc::new(Notify::new());
+        let word = Arc::new(Word::default());
         if let Some(events) = events.clone() {
-            let changed = Arc::clone(&changed);
+            let word = Arc::clone(&word);
             // It waits in the kernel for as long as the process lives.
-            thread::spawn(move || tell(&events, &changed));
+            thread::spawn(move || tell(&events, &word));
         }
-        Self { events, changed }
+        Self { events, word }
     }
 
-    /// Has the kernel tell of changes in a folder. One that is watched already stays so.
-    pub(super) fn listen(&self, folder: &Path) {
+    /// Has the kernel tell of changes in a folder below `root`. One that is watched already stays so.
+    pub(super) fn listen(&self, root: &Path, folder: &Path) {
         // What is created empty is told of when it is closed; what is renamed or removed, at once.
         let what = WatchFlags::CLOSE_WRITE
             | WatchFlags::CREATE
@@ -48,10 +72,21 @@ impl Alarm {
             | WatchFlags::MOVE
             | WatchFlags::ONLYDIR
             | WatchFlags::EXCL_UNLINK;
-        if let Some(events) = &self.events {
-            // Refused watches leave their folders to the looks.
-            let _ = inotify::add_watch(events, folder, what);
+        // Refused watches leave their folders to the looks.
+        if let Some(events) = &self.events
+            && let Ok(number) = inotify::add_watch(events, root.join(folder), what)
+        {
+            let watched = &mut self.word.folders().watched;
+            watched.insert(number, folder.to_owned());
         }
+    }
+
+    /// Folders that changed since this was last asked; `None` if none is known to have, or not all of them are known.
+    pub(super) fn rung(&self) -> Option<BTreeSet<PathBuf>> {
+        let mut folders = self.word.folders();
+        let rung = std::mem::take(&mut folders.rung);
+        let unknown = std::mem::take(&mut folders.unknown);
+        (!unknown && !rung.is_empty()).then_some(rung)
     }
 
     /// Waits for word of a change, at least and at most so long.
@@ -59,11 +94,14 @@ impl Alarm {
         let end = Instant::now() + most;
         sleep(least.min(most)).await;
         let left = end.saturating_duration_since(Instant::now());
-        if timeout(left, self.changed.notified()).await.is_err() {
+        if timeout(left, self.word.changed.notified()).await.is_err() {
             return;
         }
         for _ in 0..STEPS {
-            if timeout(SETTLED, self.changed.notified()).await.is_err() {
+            if timeout(SETTLED, self.word.changed.notified())
+                .await
+                .is_err()
+            {
                 return;
             }
         }
@@ -71,13 +109,26 @@ impl Alarm {
 }
 
 /// Passes on what the kernel tells.
-fn tell(events: &OwnedFd, changed: &Notify) {
+fn tell(events: &OwnedFd, word: &Word) {
     let mut buffer = [MaybeUninit::uninit(); 4096];
     let mut reader = Reader::new(events, &mut buffer);
     loop {
         match reader.next() {
-            Ok(event) if is_change(event.events()) => changed.notify_one(),
-            Ok(_) | Err(Errno::INTR) => {}
+            Ok(event) => {
+                let mut folders = word.folders();
+                if event.events().contains(ReadFlags::IGNORED) {
+                    // The folder is gone; its number is not used again.
+                    folders.watched.remove(&event.wd());
+                } else if is_change(event.events()) {
+                    match folders.watched.get(&event.wd()).cloned() {
+                        Some(folder) => _ = folders.rung.insert(folder),
+                        // Told before its number was noted, or the kernel has lost count.
+                        None => folders.unknown = true,
+                    }
+                    word.changed.notify_one();
+                }
+            }
+            Err(Errno::INTR) => {}
             Err(_) => return,
         }
     }
@@ -102,9 +153,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("file"), "1").unwrap();
         let alarm = Alarm::new();
-        alarm.listen(folder.path());
+        alarm.listen(folder.path(), Path::new(""));
         let _result = change(folder.path());
         alarm.wait(Duration::ZERO, FOREVER).await;
+        assert_eq!(alarm.rung(), Some(BTreeSet::from([PathBuf::new()])));
+        assert_eq!(alarm.rung(), None, "told once");
     }
 
     #[tokio::test]

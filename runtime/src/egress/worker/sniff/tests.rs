@@ -101,6 +101,9 @@ fn http_is_recognised_in_every_form_that_some_server_reads() {
         "PRI * HTTP/2.0\r\n\r\nXX",
         "GET \x00/ HTTP/1.1\r\n",
         "GET \x0e/ HTTP/1.1\r\n",
+        "G\x05T / HTTP/1.1\r\n",
+        "(GET) / HTTP/1.1\r\n",
+        " HTTP/1.1\r\n",
     ] {
         assert_eq!(clear(line.as_bytes()), Some(Opening::Http1), "{line:?}");
     }
@@ -131,6 +134,7 @@ fn a_line_that_may_become_http_is_waited_for() {
 fn other_protocols_pass_at_once() {
     let begins: &[&[u8]] = &[
         b"SSH-2.0-OpenSSH_9.6\r\n",
+        b"<134>1 2026-01-01T00:00:00Z web - - - - \"GET / HTTP/1.1\" 200\n",
         b"EHLO client.example\r\n",
         b"a001 LOGIN user pass\r\n",
         b"*1\r\n$4\r\nPING\r\n",

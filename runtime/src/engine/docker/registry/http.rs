@@ -1,7 +1,6 @@
 //! One question over HTTP/1.1, with TLS trusted as this machine trusts it.
 
 use std::io;
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,10 +11,8 @@ use hyper::header::{
 use hyper::{Method, Request, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
 
 /// To get through: a network that swallows packets must not hold up a plan for long, the engine is asked next.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -102,7 +99,7 @@ pub(super) async fn send(question: Question<'_>) -> Result<Answer, HttpError> {
             at: place.clone(),
             why,
         };
-        let connector = connector().map_err(refused)?;
+        let connector = crate::trust::connector().map_err(refused)?;
         let name = ServerName::try_from(host).map_err(|error| refused(error.to_string()))?;
         let handshake = connector.connect(name, stream).await;
         let stream = handshake.map_err(|error| refused(error.to_string()))?;
@@ -165,25 +162,4 @@ async fn exchange(
     .await;
     carrying.abort();
     answer
-}
-
-/// Trust as this machine has it, read once. The engine's own certificates are the engine's to use.
-fn connector() -> Result<TlsConnector, String> {
-    static CONFIG: OnceLock<Result<Arc<ClientConfig>, String>> = OnceLock::new();
-    let config = CONFIG.get_or_init(|| {
-        let mut roots = RootCertStore::empty();
-        let found = rustls_native_certs::load_native_certs();
-        roots.add_parsable_certificates(found.certs);
-        if roots.is_empty() {
-            return Err("this machine has no certificates of authorities".to_owned());
-        }
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|error| error.to_string())?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        Ok(Arc::new(config))
-    });
-    config.clone().map(TlsConnector::from)
 }
