@@ -177,3 +177,57 @@ fn an_engine_that_is_newer_than_all_we_know_is_spoken_to_in_its_own_version() {
     through(&project, &door, &["destroy", "-y"]).expect(0);
     assert!(!project.is_deployed());
 }
+
+/// What `default-ulimits`, `log-opts`, `default-network-opts` and the like of daemon.json add to all that the engine makes.
+fn with_defaults(kind: &str, answer: &mut Value) {
+    let add = |to: &mut Value, name: &str, value: Value| {
+        to.as_object_mut().unwrap().insert(name.to_owned(), value);
+    };
+    match kind {
+        "GET containers/*/json" => {
+            let host = &mut answer["HostConfig"];
+            let ulimits = host["Ulimits"].as_array_mut().unwrap();
+            for (name, bound) in [("core", 0), ("memlock", -1), ("nproc", 4096)] {
+                ulimits.push(json!({ "Name": name, "Soft": bound, "Hard": bound }));
+            }
+            add(&mut host["LogConfig"]["Config"], "compress", json!("false"));
+            add(host, "OomScoreAdj", json!(100));
+            add(host, "Runtime", json!("crun"));
+        }
+        "GET networks/*" => {
+            let mtu = "com.docker.network.driver.mtu";
+            add(&mut answer["Options"], mtu, json!("1400"));
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn g05_what_the_engine_adds_to_everything_by_default_is_no_drift() {
+    let project = one("defaults");
+    let door = Door::answering(with_defaults);
+    through(&project, &door, &["apply", "-y"]).expect(0);
+    let again = through(&project, &door, &["plan", "--detailed-exitcode"]).expect(0);
+    assert!(!again.stdout.contains("ulimit"), "{}", again.stdout);
+    through(&project, &door, &["apply", "-y"]).expect(0);
+    let kinds = door.calls();
+    for kind in ["GET containers/*/json", "GET networks/*"] {
+        assert!(kinds.iter().any(|k| k == kind), "{kind}: {kinds:?}");
+    }
+    // The bound that is ours is still compared.
+    let loose = Door::answering(|kind, answer| {
+        with_defaults(kind, answer);
+        if kind == "GET containers/*/json" {
+            answer["HostConfig"]["Ulimits"][0] =
+                json!({ "Name": "nofile", "Soft": 1024, "Hard": 1_048_576 });
+        }
+    });
+    let drifted = through(&project, &loose, &["plan", "--detailed-exitcode"]).expect(2);
+    assert!(
+        drifted.stdout.contains("ulimit nofile 1024:1048576"),
+        "{}",
+        drifted.stdout
+    );
+    project.selu(&["destroy", "-y"]).expect(0);
+    assert!(!project.is_deployed());
+}

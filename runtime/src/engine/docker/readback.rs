@@ -283,18 +283,17 @@ fn seccomp_name(profile: &str) -> String {
     }
 }
 
+/// The bound on open files. Other bounds are the engine's own defaults (`default-ulimits`), which it adds to every
+/// container that it makes: not ours to judge (G05).
 fn nofile(host: &HostConfig, violations: &mut Violations) -> u64 {
     let mut bound = 0;
-    for limit in host.ulimits.iter().flatten() {
-        let name = limit.name.as_deref().unwrap_or_default();
-        if name == "nofile" && limit.soft == limit.hard {
-            bound = number(limit.hard);
+    let limits = host.ulimits.iter().flatten();
+    for limit in limits.filter(|limit| limit.name.as_deref() == Some("nofile")) {
+        let (soft, hard) = (number(limit.soft), number(limit.hard));
+        if soft == hard {
+            bound = hard;
         } else {
-            violations.add(format!(
-                "ulimit {name} {}:{}",
-                number(limit.soft),
-                number(limit.hard)
-            ));
+            violations.add(format!("ulimit nofile {soft}:{hard}"));
         }
     }
     bound
