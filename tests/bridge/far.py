@@ -1,15 +1,19 @@
 """An MCP server over Streamable HTTP that behaves or misbehaves as a call says. Standard library only.
 
-It prints its port. A second port, "another host", only notes who came.
+It prints its port. A second port, "another host", only notes who came. `locked` asks for a key; `at ADDRESS CERTIFICATE
+KEY` serves there over TLS, and on loopback without it otherwise.
 """
 
+import hashlib
 import json
+import ssl
 import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-LOCKED = "locked" in sys.argv[1:]
+LOCKED = sys.argv[1:2] == ["locked"]
+AT = sys.argv[2:] if sys.argv[1:2] == ["at"] else None
 SESSIONS = set()
 SEEN = []
 WAITING = {}
@@ -119,6 +123,10 @@ class Handler(BaseHTTPRequestHandler):
             return self.result(request_id, text({
                 "session": self.session(), "arguments": arguments,
                 "authorization": self.headers.get("Authorization"), "org": self.headers.get("X-Org")}))
+        if name == "t0":
+            sent = self.headers.get("Authorization", "")
+            return self.result(request_id, text(
+                {"hash": hashlib.sha256(sent.encode()).hexdigest(), "from": self.client_address[0]}))
         if name == "seen":
             return self.result(request_id, text(SEEN))
         if name == "stream":
@@ -184,7 +192,11 @@ class Handler(BaseHTTPRequestHandler):
 
 ELSEWHERE = ThreadingHTTPServer(("127.0.0.1", 0), Elsewhere)
 threading.Thread(target=ELSEWHERE.serve_forever, daemon=True).start()
-SERVER = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+SERVER = ThreadingHTTPServer((AT[0] if AT else "127.0.0.1", 0), Handler)
 SERVER.daemon_threads = True
+if AT:
+    CONTEXT = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    CONTEXT.load_cert_chain(AT[1], AT[2])
+    SERVER.socket = CONTEXT.wrap_socket(SERVER.socket, server_side=True, do_handshake_on_connect=False)
 print(SERVER.server_port, flush=True)
 SERVER.serve_forever()

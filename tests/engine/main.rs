@@ -23,7 +23,7 @@ mod cutting;
 mod daemon;
 mod drift;
 mod drift_table;
-mod egress;
+mod egress_lab;
 mod engines;
 mod faults;
 mod field;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """An internet of our own for tests of the egress gateway: servers that say which of them was reached, and a name server
-that answers what a hostile one would. It runs in a network namespace of its own (tests/engine/egress/lab.rs).
+that answers what a hostile one would. It runs in a network namespace of its own (tests/engine/egress_lab/lab.rs).
 
     serve.py CONFIG.json
 

@@ -3,7 +3,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -109,8 +109,7 @@ impl Lab {
         });
         let file = folder.path().join("config.json");
         std::fs::write(&file, config.to_string()).unwrap();
-        let mut server = Command::new("ip")
-            .args(["netns", "exec", NAMESPACE, "python3"])
+        let mut server = Self::command("python3")
             .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/internet/serve.py"))
             .arg(file)
             .stdin(Stdio::piped())
@@ -151,6 +150,18 @@ impl Lab {
     /// The certificate that signed all of the servers'.
     pub(crate) fn authority(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("ca.pem")).unwrap()
+    }
+
+    /// The files of a server's certificate and of its key.
+    pub(crate) fn certificate(&self, server: &str) -> [PathBuf; 2] {
+        ["pem", "key"].map(|kind| self.folder.path().join(format!("{server}.{kind}")))
+    }
+
+    /// A command whose program runs in this internet.
+    pub(crate) fn command(program: &str) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", NAMESPACE, program]);
+        command
     }
 
     /// How much has arrived so far: where [`Self::since`] may begin.

@@ -7,6 +7,7 @@ mod events;
 mod floods;
 mod inside;
 mod lab;
+mod mcp;
 mod ports;
 mod rows;
 mod scene;
