@@ -143,24 +143,24 @@ fn destroy_leaves_everything_when_something_appeared_since_the_question() {
     while !text.contains("To be removed:") {
         assert!(said.read_line(&mut text).unwrap() > 0, "{text}");
     }
+    // A network: a container with our labels alone is not ours (S12).
     let name = project.resident("a", "live", 7);
     let owner = format!("dev.selu.project={}", project.name);
+    let instance = "dev.selu.instance=a/live";
     docker_text(&[
+        "network",
         "create",
-        "--name",
-        &name,
+        "--internal",
         "--label",
         &owner,
         "--label",
-        "dev.selu.instance=a/live",
-        "--label",
-        "dev.selu.role=resident",
-        &project.image("a", "live"),
+        instance,
+        &name,
     ]);
     runtime.block_on(hold.release(&engine)).unwrap();
     said.read_to_string(&mut text).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(4), "{text}");
-    assert!(text.contains(&format!("container {name}")), "{text}");
+    assert!(text.contains(&format!("network {name}")), "{text}");
     project.selu(&["status"]).expect(2);
     let resident = project.resident("a", "live", 1);
     assert_eq!(daemon::inspect(&resident)["State"]["Running"], true);
