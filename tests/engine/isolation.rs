@@ -218,11 +218,14 @@ fn d11_from_inside_a_none_container_nothing_answers_that_answers_elsewhere() {
         if name.starts_with("neighbour") {
             // A gRPC server waits for its client to speak first: connecting is the answer.
             assert_eq!(free["ok"], true, "{name} answers elsewhere: {free}");
-        } else {
+        } else if free["value"].as_str().is_none_or(str::is_empty) {
+            // Another test's network may have ended since, and the host's address in it.
+            let address = arguments["address"].as_str().unwrap().parse().unwrap();
             assert!(
-                free["value"].as_str().is_some_and(|text| !text.is_empty()),
+                name.starts_with("host") && !host_addresses().contains(&address),
                 "{name} answers elsewhere: {free}"
             );
+            continue;
         }
         let cut = call(&gateway, &network, tool, arguments);
         assert_eq!(cut["ok"], false, "{name} answers from inside: {cut}");
