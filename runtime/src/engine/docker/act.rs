@@ -33,6 +33,13 @@ use crate::engine::{Engine, EngineError, EngineResult, EngineView, Labels, Pipe,
 /// How often a removal that is under way is looked at.
 const AGAIN: Duration = Duration::from_millis(100);
 
+/// How often a build is begun that another's removal of an image has ended.
+const BUILD_TRIES: u32 = 5;
+
+/// What the classic builder says then. It looks for a cached step among all images on the same one, reads each of them, and
+/// fails with the first that was removed meanwhile, whoever's it was (moby, image/cache).
+const CACHED_STEP_GONE: &str = "unable to find image \"sha256:";
+
 /// How much output of an exec is taken from the engine at once.
 const OUTPUT_CAPACITY: usize = 64 * 1024;
 
@@ -429,16 +436,26 @@ impl Engine for Docker {
             .rm(true)
             .forcerm(true)
             .build();
-        let stream = self
-            .api
-            .build_image(options, None, Some(body_full(context)));
-        self.follow(&call, stream, |info| {
-            let line = info.stream.as_deref().or(info.status.as_deref());
-            if let Some(line) = line.map(str::trim_end).filter(|line| !line.is_empty()) {
-                progress(line);
+        let mut tries = BUILD_TRIES;
+        loop {
+            tries -= 1;
+            let body = Some(body_full(context.clone()));
+            let stream = self.api.build_image(options.clone(), None, body);
+            let built = self.follow(&call, stream, |info| {
+                let line = info.stream.as_deref().or(info.status.as_deref());
+                if let Some(line) = line.map(str::trim_end).filter(|line| !line.is_empty()) {
+                    progress(line);
+                }
+            });
+            match built.await {
+                Err(EngineError::Refused { message, .. })
+                    if tries > 0 && message.starts_with(CACHED_STEP_GONE) =>
+                {
+                    progress("an image was removed while the builder looked for a step: once more");
+                }
+                other => return other,
             }
-        })
-        .await
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The adapter against a double of an engine: silence, half answers and misleading codes (F14, F16, B11).
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -8,7 +9,7 @@ use tokio::net::{UnixListener, UnixStream};
 use super::Docker;
 use super::call::Limits;
 use super::find::{Surroundings, connect_within};
-use crate::engine::{Engine, EngineError, EngineResult, EngineView};
+use crate::engine::{Engine, EngineError, EngineResult, EngineView, Labels};
 
 /// What the double does after a request.
 enum Answer {
@@ -177,4 +178,42 @@ async fn f13_f16_already_in_that_state_is_done_other_codes_are_not_and_a_log_tha
         log.starts_with("[the engine cannot give this container's log: "),
         "{log}"
     );
+}
+
+#[tokio::test]
+async fn a_build_that_another_images_removal_has_ended_is_begun_again_and_any_other_is_not() {
+    const GONE: &str = "{\"errorDetail\":{\"message\":\"unable to find image \\\"sha256:00\\\"\"},\"error\":\"x\"}\n";
+    static BUILDS: AtomicU32 = AtomicU32::new(0);
+    let (docker, _folder) = double(|line| {
+        if !line.contains("/build?") {
+            return Answer::Whole(200, "{}");
+        }
+        let number = BUILDS.fetch_add(1, Ordering::Relaxed);
+        Answer::Whole(
+            200,
+            match number {
+                _ if line.contains("t=broken") => {
+                    "{\"errorDetail\":{\"message\":\"disk full\"},\"error\":\"x\"}\n"
+                }
+                _ if line.contains("t=never") => GONE,
+                0 | 1 => GONE,
+                _ => "{\"stream\":\"Successfully built 00\"}\n",
+            },
+        )
+    })
+    .await;
+    let build = async |tag: &str| {
+        let before = BUILDS.load(Ordering::Relaxed);
+        let context = bytes::Bytes::from_static(b"context");
+        let built = docker
+            .build(context, "Dockerfile", tag, &Labels::new(), &|_| {})
+            .await;
+        let builds = BUILDS.load(Ordering::Relaxed) - before;
+        (built.map_err(|error| error.to_string()), builds)
+    };
+    assert_eq!(build("x:1").await, (Ok(()), 3));
+    let disk_full = Err("build broken:1: disk full".to_owned());
+    assert_eq!(build("broken:1").await, (disk_full, 1));
+    let gone = Err("build never:1: unable to find image \"sha256:00\"".to_owned());
+    assert_eq!(build("never:1").await, (gone, 5));
 }
