@@ -164,7 +164,20 @@ fn g01_g02_an_interrupt_at_any_step_leaves_what_the_next_plan_shows_and_the_next
         ("creating container", 1),
         ("waiting for the health answer", 2),
     ] {
-        let (code, said) = interrupted_at(&project, word, times);
+        let clean = || {
+            project.selu(&["destroy", "-y", "--volumes"]).expect(0);
+            assert!(!project.is_deployed(), "{word}: no orphan");
+            std::fs::remove_file(project.path().join("selu.lock")).unwrap();
+        };
+        // On a busy machine the signals may come when the last step is done already, or two of them as one.
+        let in_time = (0..10).find_map(|_| match interrupted_at(&project, word, times) {
+            (0, _) => {
+                clean();
+                None
+            }
+            other => Some(other),
+        });
+        let (code, said) = in_time.unwrap_or_else(|| panic!("{word}: never in time"));
         assert_eq!(code, 130, "{word}: {said}");
         let lock = std::fs::read_to_string(project.path().join("selu.lock")).unwrap_or_default();
         assert!(
@@ -174,9 +187,7 @@ fn g01_g02_an_interrupt_at_any_step_leaves_what_the_next_plan_shows_and_the_next
         project.selu(&["plan", "--detailed-exitcode"]).expect(2);
         project.selu(&["apply", "-y"]).expect(0);
         project.selu(&["plan", "--detailed-exitcode"]).expect(0);
-        project.selu(&["destroy", "-y", "--volumes"]).expect(0);
-        assert!(!project.is_deployed(), "{word}: no orphan");
-        std::fs::remove_file(project.path().join("selu.lock")).unwrap();
+        clean();
     }
 }
 
