@@ -148,7 +148,6 @@ fn interrupted_at(project: &TestProject, word: &str, times: u32) -> (i32, String
         said.push_str(&line);
         said.push('\n');
     }
-    assert!(sent, "never said {word:?}: {said}");
     (child.wait().unwrap().code().unwrap(), said)
 }
 
@@ -169,15 +168,17 @@ fn g01_g02_an_interrupt_at_any_step_leaves_what_the_next_plan_shows_and_the_next
             assert!(!project.is_deployed(), "{word}: no orphan");
             std::fs::remove_file(project.path().join("selu.lock")).unwrap();
         };
-        // On a busy machine the signals may come when the last step is done already, or two of them as one.
+        // On a busy machine the signals may come when the last step is done already, or two of them as one; and another
+        // test's project may have taken the addresses since this one chose them.
         let in_time = (0..10).find_map(|_| match interrupted_at(&project, word, times) {
-            (0, _) => {
+            (code, said) if code == 0 || said.contains("Pool overlaps with other one") => {
                 clean();
                 None
             }
             other => Some(other),
         });
         let (code, said) = in_time.unwrap_or_else(|| panic!("{word}: never in time"));
+        assert!(said.contains(word), "never said {word:?}: {said}");
         assert_eq!(code, 130, "{word}: {said}");
         let lock = std::fs::read_to_string(project.path().join("selu.lock")).unwrap_or_default();
         assert!(
